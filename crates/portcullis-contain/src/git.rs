@@ -76,25 +76,22 @@ fn section_name(header: &str) -> Option<String> {
 
 /// Other files that git obeys because of the settings at a path: those that they include, and a folder of hooks.
 /// `top` is where relative paths of hooks start.
-pub(crate) fn obeyed_besides(settings: &Path, top: &Path) -> Vec<PathBuf> {
+pub(crate) fn obeyed_besides(settings: &Path, top: &Path, home: &Home) -> Vec<PathBuf> {
     let (mut found, mut files) = (Vec::new(), vec![settings.to_owned()]);
     let mut next = 0;
     while let Some(file) = files.get(next).cloned() {
         next += 1;
         let within = file.parent().unwrap_or(top);
         for (section, key, value) in values(&read(&file)) {
-            if value.is_empty() || value.starts_with('~') {
-                continue;
-            }
             match (section.as_str(), key.as_str()) {
                 ("include" | "includeif", "path") => {
-                    let included = plain(&within.join(&value));
+                    let Some(included) = home.path(within, &value) else { continue };
                     if files.len() <= INCLUDED_MAX && !files.contains(&included) {
                         files.push(included.clone());
                         found.push(included);
                     }
                 }
-                ("core", "hookspath") => found.push(plain(&top.join(&value))),
+                ("core", "hookspath") => found.extend(home.path(top, &value).map(|hooks| run(hooks, top))),
                 _ => {}
             }
         }
@@ -102,22 +99,117 @@ pub(crate) fn obeyed_besides(settings: &Path, top: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Section, key and value of each line that is read at all. It takes more for settings than git does.
+/// The folder that hooks run from: husky's hooks in `.husky/_` run those of `.husky`.
+fn run(hooks: PathBuf, top: &Path) -> PathBuf {
+    match hooks.parent() {
+        Some(above) if hooks.ends_with("_") && above != top && !top.starts_with(above) => above.to_owned(),
+        _ => hooks,
+    }
+}
+
+/// Section, key and value of each setting, with values as git reads them. It takes more for settings than git does:
+/// a line that git would refuse does not end it.
 fn values(settings: &str) -> Vec<(String, String, String)> {
     let (mut section, mut all) = (String::new(), Vec::new());
-    for line in settings.lines() {
-        let mut line = line.trim();
-        if let Some((header, rest)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {
+    let mut rest = settings.strip_prefix('\u{feff}').unwrap_or(settings);
+    while !rest.is_empty() {
+        rest = rest.trim_start();
+        if let Some((header, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             let name = header.split(|c: char| c.is_whitespace() || c == '.').next().unwrap_or(header);
             section = name.to_ascii_lowercase();
-            line = rest.trim();
+            rest = after;
+            continue;
         }
-        if let Some((key, value)) = line.split_once('=') {
-            let value = value.trim().trim_matches('"').to_owned();
+        let end = rest.find(['=', '\n', '#', ';']).unwrap_or(rest.len());
+        let (key, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        if let Some(after) = after.strip_prefix('=') {
+            let (value, after) = value(after);
             all.push((section.clone(), key.trim().to_ascii_lowercase(), value));
+            rest = after;
+        } else {
+            rest = after.split_once('\n').map_or("", |(_, next)| next);
         }
     }
     all
+}
+
+/// A value, up to a comment or the end of its line, and what follows: `git-config(1)`, *Syntax*.
+fn value(text: &str) -> (String, &str) {
+    let (mut value, mut blanks) = (String::new(), String::new());
+    let mut is_quoted = false;
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        let taken = match letter {
+            '\n' => break,
+            '\r' if letters.as_str().starts_with('\n') => continue,
+            '#' | ';' if !is_quoted => {
+                return (value, letters.as_str().split_once('\n').map_or("", |(_, next)| next));
+            }
+            '"' => {
+                is_quoted = !is_quoted;
+                continue;
+            }
+            '\\' => match letters.next() {
+                None | Some('\n') => continue,
+                Some('n') => '\n',
+                Some('t') => '\t',
+                Some(other) => other,
+            },
+            blank if blank.is_whitespace() && !is_quoted => {
+                // Those in the middle count, those around the value do not.
+                if !value.is_empty() {
+                    blanks.push(blank);
+                }
+                continue;
+            }
+            other => other,
+        };
+        value.push_str(&blanks);
+        blanks.clear();
+        value.push(taken);
+    }
+    (value, letters.as_str())
+}
+
+/// Where the settings are that git obeys in every repository, and the home folder that `~/` stands for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Home {
+    folder: Option<PathBuf>,
+    settings: Vec<PathBuf>,
+}
+
+impl Home {
+    /// Those of whoever runs this.
+    pub(crate) fn of_this_user() -> Self {
+        let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let mut home = Self::at(named("HOME"), named("XDG_CONFIG_HOME"));
+        home.settings.push(PathBuf::from("/etc/gitconfig"));
+        home.settings.extend(["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"].into_iter().filter_map(named));
+        home
+    }
+
+    /// Those of a home folder.
+    pub(crate) fn at(folder: Option<PathBuf>, config: Option<PathBuf>) -> Self {
+        let config = config.or_else(|| Some(folder.as_ref()?.join(".config")));
+        let own = folder.iter().map(|folder| folder.join(".gitconfig"));
+        let settings = own.chain(config.map(|config| config.join("git/config"))).collect();
+        Self { folder, settings }
+    }
+
+    /// Other files that git obeys in a repository because of these settings.
+    pub(crate) fn obeyed_besides(&self, top: &Path) -> Vec<PathBuf> {
+        self.settings.iter().flat_map(|settings| obeyed_besides(settings, top, self)).collect()
+    }
+
+    /// A path as settings write it, below the folder that relative ones start in.
+    fn path(&self, within: &Path, value: &str) -> Option<PathBuf> {
+        match value.strip_prefix('~') {
+            // The home of another user.
+            Some(rest) if !rest.starts_with('/') => None,
+            Some(rest) => Some(plain(&self.folder.as_ref()?.join(rest.trim_start_matches('/')))),
+            None => (!value.is_empty()).then(|| plain(&within.join(value))),
+        }
+    }
 }
 
 fn read(path: &Path) -> String {
@@ -214,8 +306,57 @@ mod tests {
             .unwrap();
         std::fs::write(at("shared"), "[includeIf \"onbranch:x\"]\npath = \"more\"\n[include]\npath=shared\n")
             .unwrap();
-        let found = obeyed_besides(&at(".git/config"), folder.path());
-        assert_eq!(found, [at(".husky/_"), at("shared"), at("more")]);
+        let found = obeyed_besides(&at(".git/config"), folder.path(), &Home::default());
+        assert_eq!(found, [at(".husky"), at("shared"), at("more")]);
+    }
+
+    #[test]
+    fn values_are_read_as_git_reads_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        for text in [
+            "[core]\n\thooksPath = .githooks # team\n",
+            "[core] hooksPath=.githooks;shared",
+            "[core]\r\n  hookspath =  \".githooks\"  \r\n",
+            "[core]\nhooksPath = .git\\\nhooks\n",
+            "[core]\nhooksPath = .gi\"thoo\"ks ; x = \"y\n",
+            "; [a]\n[core] # x\nx = \"a # b\"\n\nhooksPath = .githooks",
+            "\u{feff}[user]name = a \\\" b\n[core]bare\nhooksPath = .githooks",
+        ] {
+            fs_write(&file, text);
+            let git = std::process::Command::new("git")
+                .args(["config", "--file", file.to_str().unwrap(), "core.hooksPath"])
+                .output()
+                .unwrap();
+            assert_eq!(git.stdout, b".githooks\n", "{text:?}");
+            let read = values(text).into_iter().find(|(_, key, _)| key == "hookspath");
+            assert_eq!(read.unwrap().2, ".githooks", "{text:?}");
+        }
+        for (text, value) in [("a = \"x # y\" z", "x # y z"), ("a = x  y # z", "x  y"), ("a = \\\"x", "\"x")]
+        {
+            assert_eq!(values(text)[0].2, value, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn settings_of_the_user_are_obeyed_in_every_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("home/.config/git")).unwrap();
+        fs_write(
+            &at("home/.gitconfig"),
+            "[core]\nhooksPath = .githooks # ours\n[include]\npath = ~/work/shared",
+        );
+        fs_write(&at("home/.config/git/config"), "[include]\npath = more\n[core]\nhooksPath = ~other/x");
+        let home = Home::at(Some(at("home")), None);
+        let found = home.obeyed_besides(&at("project"));
+        assert_eq!(found, [at("project/.githooks"), at("home/work/shared"), at("home/.config/git/more")]);
+        let elsewhere = Home::at(Some(at("home")), Some(at("none")));
+        assert_eq!(elsewhere.obeyed_besides(&at("project")).len(), 2);
+    }
+
+    fn fs_write(path: &Path, text: &str) {
+        std::fs::write(path, text).unwrap();
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::git;
+use crate::git::{self, Home};
 use crate::present::{Listed, Present};
 
 /// What is protected at the top of a folder that may be written, and in each folder between it and where the command
@@ -56,8 +56,11 @@ const AT_HOME: &[&str] = &[
 const ANYWHERE: &[&str] = &[
     // Run when somebody enters the folder.
     ".envrc",
+    ".mise.toml",
+    "mise.toml",
     // Editors run these, or start what they name.
     ".exrc",
+    ".lvimrc",
     ".nvimrc",
     ".nvim.lua",
     ".dir-locals.el",
@@ -96,6 +99,7 @@ const ANYWHERE: &[&str] = &[
     ".codex/prompts",
     ".codex/rules",
     ".codex/skills",
+    ".codex/agents",
     "GEMINI.md",
     ".gemini/.env",
     ".gemini/GEMINI.md",
@@ -108,6 +112,7 @@ const ANYWHERE: &[&str] = &[
     ".cursor/agents",
     ".cursor/commands",
     ".cursor/rules",
+    ".cursor/skills",
     ".cursor/mcp.json",
     ".cursor/hooks.json",
     ".windsurfrules",
@@ -115,6 +120,10 @@ const ANYWHERE: &[&str] = &[
     ".clinerules",
     ".roo",
     ".roorules",
+    ".roomodes",
+    ".rules",
+    ".trae",
+    "QWEN.md",
     ".kiro",
     ".amazonq/cli-agents",
     ".amazonq/mcp.json",
@@ -123,10 +132,17 @@ const ANYWHERE: &[&str] = &[
     ".continue/mcpServers",
     ".continue/rules",
     ".opencode/agent",
+    ".opencode/agents",
     ".opencode/command",
+    ".opencode/commands",
     ".opencode/opencode.json",
+    ".opencode/opencode.jsonc",
     ".opencode/plugin",
+    ".opencode/plugins",
+    ".opencode/tool",
+    ".opencode/tools",
     "opencode.json",
+    "opencode.jsonc",
     ".goosehints",
     ".junie",
     ".aider.conf.yml",
@@ -136,6 +152,7 @@ const ANYWHERE: &[&str] = &[
     ".github/chatmodes",
     ".github/agents",
     ".github/hooks",
+    ".github/skills",
 ];
 
 /// The name of a repository's folder in its project; of a worktree and a submodule, the file that leads to it.
@@ -165,11 +182,12 @@ pub(crate) struct Guarded {
 /// What is protected when these folders may be written and the command starts in `folder`. Folders below others are
 /// taken together with them: a command could give them another name.
 pub(crate) fn guarded(write: &[PathBuf], folder: &Path) -> Vec<Guarded> {
+    let home = Home::of_this_user();
     let is_outermost = |root: &&PathBuf| !write.iter().any(|other| *root != other && root.starts_with(other));
     let mut roots: Vec<&PathBuf> = write.iter().filter(is_outermost).collect();
     roots.sort();
     roots.dedup();
-    roots.into_iter().map(|root| below(root, write, folder)).collect()
+    roots.into_iter().map(|root| below(root, write, folder, &home)).collect()
 }
 
 /// The same without what a profile names itself.
@@ -180,7 +198,7 @@ pub(crate) fn unless_named(mut all: Vec<Guarded>, named: &[PathBuf]) -> Vec<Guar
     all
 }
 
-fn below(root: &Path, write: &[PathBuf], folder: &Path) -> Guarded {
+fn below(root: &Path, write: &[PathBuf], folder: &Path, home: &Home) -> Guarded {
     let is_cache =
         root.iter().any(|part| CACHES.iter().any(|known| part == *known)) && !folder.starts_with(root);
     let mut guarded = Guarded { root: root.to_owned(), is_cache, ..Guarded::default() };
@@ -192,9 +210,10 @@ fn below(root: &Path, write: &[PathBuf], folder: &Path) -> Guarded {
     for place in places {
         let Ok(shown) = place.strip_prefix(root) else { continue };
         guarded.names.extend(AT_HOME.iter().chain(ANYWHERE).map(|name| shown.join(name)));
-        guarded.repository(place, &place.join(GIT));
+        guarded.add(home.obeyed_besides(place));
+        guarded.repository(place, &place.join(GIT), home);
         if git::is_own_folder(place) {
-            guarded.repository(place, place);
+            guarded.repository(place, place, home);
         }
     }
     // A file that another name leads to is obeyed under both.
@@ -226,12 +245,12 @@ fn listed(folder: &Path) -> Listed {
 
 impl Guarded {
     /// What git obeys in one of its folders, and in those of submodules and worktrees below it.
-    fn repository(&mut self, top: &Path, own: &Path) {
+    fn repository(&mut self, top: &Path, own: &Path, home: &Home) {
         let submodules = git::submodules(own);
         for folder in std::iter::once(own).chain(submodules.iter().map(PathBuf::as_path)) {
             self.add(git::OBEYED.iter().map(|name| folder.join(name)));
             for settings in ["config", "config.worktree"] {
-                self.add(git::obeyed_besides(&folder.join(settings), top));
+                self.add(git::obeyed_besides(&folder.join(settings), top, home));
             }
         }
         for folder in git::worktrees(own) {
@@ -335,6 +354,22 @@ mod tests {
         };
         assert_eq!(caches("/h/code/x"), [true, false]);
         assert_eq!(caches("/h/.cargo/registry/src"), [false, false]);
+    }
+
+    #[test]
+    fn names_of_agents_and_editors_count_in_every_folder() {
+        for name in ["opencode.jsonc", ".roomodes", ".rules", "QWEN.md", ".trae", "mise.toml", ".lvimrc"] {
+            assert_eq!(anywhere(Path::new("packages/one"), name), [name]);
+        }
+        for (folder, name) in [
+            (".opencode", ".opencode/plugins"),
+            (".opencode", ".opencode/tools"),
+            (".cursor", ".cursor/skills"),
+            (".github", ".github/skills"),
+            (".codex", ".codex/agents"),
+        ] {
+            assert!(anywhere(Path::new("a"), folder).contains(&name), "{name}");
+        }
     }
 
     #[test]

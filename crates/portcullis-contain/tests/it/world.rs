@@ -17,7 +17,8 @@ use portcullis_contain::{
 };
 
 /// What is in every protected file of a world: git's settings, which include others and name a folder of hooks.
-const AS_IT_WAS: &str = "[include]\n\tpath = ../shared.gitconfig\n[core]\n\thooksPath = .githooks\n";
+const AS_IT_WAS: &str =
+    "[include]\n\tpath = ../shared.gitconfig ; ours\n[core]\n\thooksPath = .githooks # team\n";
 /// Protected files that are there.
 const SAME: &[&str] = &[
     ".git/hooks/pre-push",

@@ -10,12 +10,16 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use super::rights::Rights;
+
 /// Most protected files below one writable folder.
 pub(super) const FILES_MAX: usize = 4096;
 /// Most bytes of them together.
 pub(super) const BYTES_MAX: usize = 32 << 20;
 /// How deep a protected folder is looked into.
 const DEPTH_MAX: usize = 16;
+/// Most bytes of a path that the kernel takes, without the zero at its end. Longer ones are opened in parts.
+const PATH_BYTES_MAX: usize = 4095;
 /// The rights that the owner of a folder needs to change what is in it.
 pub(super) const OWNER: u32 = 0o700;
 
@@ -76,16 +80,17 @@ pub(super) enum Read {
 /// Adds all that is at a path and below it; nothing where it is more than there is room for.
 pub(super) fn look(
     root: &OwnedFd,
+    rights: &Rights,
     path: &Path,
     content: Content<'_>,
     room: &mut Room,
     into: &mut Entries,
 ) -> Option<()> {
-    look_at(root, path, DEPTH_MAX, content, room, into)
+    look_at((root, rights), path, DEPTH_MAX, content, room, into)
 }
 
 fn look_at(
-    root: &OwnedFd,
+    (root, rights): (&OwnedFd, &Rights),
     path: &Path,
     depth: usize,
     content: Content<'_>,
@@ -99,7 +104,7 @@ fn look_at(
             _ => Read::Nothing,
         },
     };
-    let entry = match entry(root, path, read, room) {
+    let entry = match rights.entry(root, path, read, room) {
         Ok(Some(entry)) => entry,
         Ok(None) => return Some(()),
         Err(Errno::TOOBIG) => return None,
@@ -107,16 +112,16 @@ fn look_at(
     };
     room.files = room.files.checked_sub(1)?;
     let is_folder = entry.is_folder();
-    into.insert(path.to_owned(), entry);
+    into.insert(path.to_owned(), rights.without(path, entry));
     if !is_folder {
         return Some(());
     }
     let depth = depth.checked_sub(1)?;
-    let Ok(folder) = below(root, path, OFlags::RDONLY | OFlags::DIRECTORY) else { return Some(()) };
+    let Ok(folder) = rights.open(root, path) else { return Some(()) };
     for found in Dir::read_from(&folder).ok()?.filter_map(Result::ok) {
         let name = OsStr::from_bytes(found.file_name().to_bytes());
         if name != "." && name != ".." {
-            look_at(root, &path.join(name), depth, content, room, into)?;
+            look_at((root, rights), &path.join(name), depth, content, room, into)?;
         }
     }
     Some(())
@@ -173,12 +178,36 @@ pub(super) fn content(above: &OwnedFd, name: &OsStr, room: &mut Room) -> Result<
 
 /// The folder above a path.
 pub(super) fn above_of(root: &OwnedFd, above: &Path) -> Result<OwnedFd, Errno> {
-    let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+    if above.as_os_str().is_empty() {
+        // Not `.` of it: that takes the right to search it.
+        return rustix::io::fcntl_dupfd_cloexec(root, 0);
+    }
     below(root, above, OFlags::PATH | OFlags::DIRECTORY)
+}
+
+/// The permissions of a folder.
+pub(super) fn folder_mode(root: &OwnedFd, path: &Path) -> Result<u32, Errno> {
+    Ok(rustix::fs::fstat(above_of(root, path)?)?.st_mode & 0o7777)
 }
 
 /// Opens beneath a folder, through no link.
 pub(super) fn below(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    if path.as_os_str().len() <= PATH_BYTES_MAX {
+        return beneath(root, path, flags);
+    }
+    let (mut reached, mut part) = (None, PathBuf::new());
+    for name in path {
+        if part.as_os_str().len() + name.len() >= PATH_BYTES_MAX {
+            let from = reached.as_ref().unwrap_or(root);
+            reached = Some(beneath(from, &part, OFlags::PATH | OFlags::DIRECTORY)?);
+            part = PathBuf::new();
+        }
+        part.push(name);
+    }
+    beneath(reached.as_ref().unwrap_or(root), &part, flags)
+}
+
+fn beneath(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     rustix::fs::openat2(root, path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty(), how)
 }

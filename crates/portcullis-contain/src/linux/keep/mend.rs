@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
 
 use super::entry::{Entry, OWNER, above_of, set_mode};
+use super::rights::Rights;
 use portcullis_core::observed::PutBackHow;
 
 /// Numbers that are tried for the name of a file that is set aside, before others that nobody can have taken.
@@ -21,15 +22,22 @@ const NAME_BYTES_MAX: usize = 200;
 
 /// Gives what is at a path a name under which nothing runs or obeys it. `top` is the protected path that it belongs
 /// to: what is in a protected folder is taken out of it, since there any name may do.
-pub(super) fn set_aside(root: &OwnedFd, path: &Path, top: &Path, shown: &Path) -> PutBackHow {
-    match aside(root, path, top) {
+pub(super) fn set_aside(
+    root: &OwnedFd,
+    rights: &Rights,
+    path: &Path,
+    top: &Path,
+    shown: &Path,
+) -> PutBackHow {
+    match aside(root, rights, path, top) {
         Ok(new) => PutBackHow::SetAside(shown.join(new)),
         Err(error) => PutBackHow::Failed(error.to_string()),
     }
 }
 
-fn aside(root: &OwnedFd, path: &Path, top: &Path) -> Result<PathBuf, Errno> {
+fn aside(root: &OwnedFd, rights: &Rights, path: &Path, top: &Path) -> Result<PathBuf, Errno> {
     let (Some(within), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::INVAL) };
+    rights.lend(root, within);
     let above = above_of(root, within)?;
     let stat = rustix::fs::statat(&above, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
@@ -40,6 +48,7 @@ fn aside(root: &OwnedFd, path: &Path, top: &Path) -> Result<PathBuf, Errno> {
         (Some(to), Some(above)) if path != top => (to, [above.as_bytes(), b"-", name.as_bytes()].concat()),
         _ => (within, name.as_bytes().to_vec()),
     };
+    rights.lend(root, to);
     let target = above_of(root, to)?;
     let old = old.get(..NAME_BYTES_MAX).unwrap_or(&old);
     for number in 1..=ASIDE_MAX + OTHERS_MAX {
@@ -48,7 +57,11 @@ fn aside(root: &OwnedFd, path: &Path, top: &Path) -> Result<PathBuf, Errno> {
         let new = OsString::from_vec(new);
         match rustix::fs::renameat_with(&above, name, &target, &new, RenameFlags::NOREPLACE) {
             Err(Errno::EXIST) => {}
-            other => return other.map(|()| to.join(new)),
+            other => {
+                other?;
+                rights.forget(path);
+                return Ok(to.join(new));
+            }
         }
     }
     Err(Errno::EXIST)
@@ -60,15 +73,24 @@ fn time() -> u128 {
 }
 
 /// Puts an old entry in its place again; what is there now is set aside.
-pub(super) fn restore(root: &OwnedFd, path: &Path, top: &Path, entry: &Entry, shown: &Path) -> PutBackHow {
+pub(super) fn restore(
+    root: &OwnedFd,
+    rights: &Rights,
+    path: &Path,
+    top: &Path,
+    entry: &Entry,
+    shown: &Path,
+) -> PutBackHow {
     let failed = |error: &dyn std::fmt::Display| PutBackHow::Failed(error.to_string());
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return failed(&"no name") };
+    rights.lend(root, above);
     if let Entry::Folder { mode } = entry
         && set_mode(root, path, *mode).is_ok()
     {
+        rights.settle(path);
         return PutBackHow::Restored;
     }
-    match aside(root, path, top) {
+    match aside(root, rights, path, top) {
         // Only what is inside of a folder counts, or it is gone.
         Ok(_) | Err(Errno::NOENT) => {}
         Err(error) => return failed(&error),

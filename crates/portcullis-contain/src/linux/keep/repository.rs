@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Kept;
 use super::entry::{self, Content, Entries, Entry, Read, Room, above_of, entry as look_at, look};
+use super::rights::Rights;
 use crate::git;
 use crate::protected::GIT;
 
@@ -12,18 +13,18 @@ use crate::protected::GIT;
 const SHARED: &str = "../..";
 
 /// Whether something new that git obeys makes it run nothing: settings without programs, or samples of hooks.
-pub(super) fn is_harmless(root: &OwnedFd, path: &Path) -> bool {
+pub(super) fn is_harmless(root: &OwnedFd, rights: &Rights, path: &Path) -> bool {
     match path.file_name().and_then(|name| name.to_str()) {
         Some("config") => text(root, path).is_some_and(|text| git::is_harmless(&text)),
-        Some("hooks") => has_samples_only(root, path),
+        Some("hooks") => has_samples_only(root, rights, path),
         _ => false,
     }
 }
 
-fn has_samples_only(root: &OwnedFd, path: &Path) -> bool {
+fn has_samples_only(root: &OwnedFd, rights: &Rights, path: &Path) -> bool {
     let mut entries = Entries::new();
     let known = Entries::new();
-    if look(root, path, Content::Of(&known), &mut Room::full(), &mut entries).is_none() {
+    if look(root, rights, path, Content::Of(&known), &mut Room::full(), &mut entries).is_none() {
         return false;
     }
     let is_sample = |(inner, entry): (&PathBuf, &Entry)| {
@@ -64,7 +65,7 @@ impl Kept {
     fn is_harmless_folder(&self, own: &Path) -> bool {
         let root = &self.handle;
         let absent = |name: &str| at(root, &own.join(name)).is_none();
-        let or_harmless = |name: &str| absent(name) || is_harmless(root, &own.join(name));
+        let or_harmless = |name: &str| absent(name) || is_harmless(root, &self.rights, &own.join(name));
         absent("commondir") && absent("config.worktree") && or_harmless("config") && or_harmless("hooks")
     }
 

@@ -8,9 +8,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType};
+use rustix::io::Errno;
 
-use super::entry::{OWNER, Read, Room, below, entry, set_mode};
+use super::entry::{Read, Room};
+use super::rights::Rights;
 use crate::protected::{GIT, anywhere};
 
 /// Most folders that are looked into.
@@ -26,16 +28,8 @@ pub(super) struct Found {
     pub(super) incomplete: Option<String>,
 }
 
-/// When one looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum When {
-    Before,
-    /// A command may have taken away the right to look into its folders.
-    After,
-}
-
 /// Looks into every folder below one, the nearest first.
-pub(super) fn walk(root: &OwnedFd, when: When) -> Found {
+pub(super) fn walk(root: &OwnedFd, rights: &Rights) -> Found {
     let mut found = Found::default();
     let mut folders = vec![PathBuf::new()];
     let mut next = 0;
@@ -47,18 +41,26 @@ pub(super) fn walk(root: &OwnedFd, when: When) -> Found {
             found.incomplete = Some(format!("{what}: not all were looked into for files that are protected"));
             break;
         }
-        let Some(entries) = open(root, &folder, when) else { continue };
+        let entries = match rights.open(root, &folder).and_then(Dir::new) {
+            Ok(entries) => entries,
+            // It is gone, or somebody else's, which the command could not change either.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM) => continue,
+            Err(error) => {
+                found.incomplete = Some(format!("`{}` was not looked into: {error}", folder.display()));
+                continue;
+            }
+        };
         for one in entries.filter_map(Result::ok) {
             let name = OsStr::from_bytes(one.file_name().to_bytes());
             if name == "." || name == ".." {
                 continue;
             }
             if name.eq_ignore_ascii_case(GIT) {
-                found.add(root, &folder, GIT);
+                found.add(root, rights, &folder, GIT);
                 continue;
             }
             for known in name.to_str().into_iter().flat_map(|name| anywhere(&folder, name)) {
-                found.add(root, &folder, known);
+                found.add(root, rights, &folder, known);
             }
             if is_folder(root, &folder.join(name), one.file_type()) {
                 folders.push(folder.join(name));
@@ -70,9 +72,9 @@ pub(super) fn walk(root: &OwnedFd, when: When) -> Found {
 
 impl Found {
     /// Adds what is there under exactly this name, or under one that the file system takes for it.
-    fn add(&mut self, root: &OwnedFd, folder: &Path, name: &str) {
+    fn add(&mut self, root: &OwnedFd, rights: &Rights, folder: &Path, name: &str) {
         let path = folder.join(name);
-        if !matches!(entry(root, &path, Read::Nothing, &mut Room::full()), Ok(None)) {
+        if !matches!(rights.entry(root, &path, Read::Nothing, &mut Room::full()), Ok(None)) {
             self.names.insert(path, folder.to_owned());
         }
     }
@@ -86,25 +88,4 @@ fn is_folder(root: &OwnedFd, path: &Path, kind: FileType) -> bool {
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory),
         _ => false,
     }
-}
-
-fn open(root: &OwnedFd, folder: &Path, when: When) -> Option<Dir> {
-    let shown = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-    let opened = match below(root, shown, flags) {
-        Err(rustix::io::Errno::ACCESS) if when == When::After => {
-            let Ok(Some(super::Entry::Folder { mode })) =
-                entry(root, folder, Read::Nothing, &mut Room::full())
-            else {
-                return None;
-            };
-            set_mode(root, folder, mode | OWNER).ok()?;
-            let opened = below(root, shown, flags);
-            // The rights stay as the command has set them.
-            set_mode(root, folder, mode).ok()?;
-            opened
-        }
-        other => other,
-    };
-    Dir::new(opened.ok()?).ok()
 }
