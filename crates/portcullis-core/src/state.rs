@@ -290,6 +290,11 @@ impl RunState {
         self.approvals.get(id)
     }
 
+    /// Whether another bundle has come into force since an approval was asked for.
+    pub fn is_under_other_rules(&self, approval: &Approval) -> bool {
+        self.approvals.is_under_other_rules(approval)
+    }
+
     /// The undecided approvals, with what waits for them.
     pub fn pending_approvals(&self) -> Vec<(ApprovalId, About)> {
         self.approvals.pending().collect()

@@ -355,7 +355,11 @@ impl Run {
             return Err(SessionError::PolicyGone { policy: policy.to_owned() });
         }
         let batch = engine.reload(env, &bundle);
-        live.commit_with(batch, Used::default(), Some(bundle)).await
+        let seq = live.commit_with(batch, Used::default(), Some(bundle)).await?;
+        drop(live);
+        // What waits for a person is judged again.
+        self.changed.notify_waiters();
+        Ok(seq)
     }
 
     /// Ends the segment. Actions that are still executing get the outcome `unknown`.

@@ -40,6 +40,8 @@ pub struct Approval {
     /// Where it is.
     pub state: ApprovalState,
     likeness: Option<Likeness>,
+    /// How often another bundle had come into force when it was asked for.
+    rules: u64,
 }
 
 /// A yes that needs others beside it.
@@ -171,6 +173,10 @@ impl Approvals {
         self.all.get(&id)
     }
 
+    pub(super) fn is_under_other_rules(&self, approval: &Approval) -> bool {
+        approval.rules != self.rules
+    }
+
     pub(super) fn pending(&self) -> impl Iterator<Item = (ApprovalId, About)> {
         let pending = self.all.iter().filter(|(_, approval)| approval.state == ApprovalState::Pending);
         pending.map(|(id, approval)| (*id, approval.about))
@@ -253,7 +259,7 @@ impl Approvals {
         self.task = self.task.saturating_add(1);
     }
 
-    /// Another bundle comes into force: refusals and grants were given under other rules.
+    /// Another bundle comes into force: what waits was held by other rules, and refusals and grants were given under them.
     pub(super) fn next_rules(&mut self) {
         self.rules = self.rules.saturating_add(1);
         self.refused = Recent::default();
@@ -283,6 +289,7 @@ impl Approvals {
                     endorsed: Vec::new(),
                     state: ApprovalState::Pending,
                     likeness: open.and_then(|open| open.likeness),
+                    rules: self.rules,
                 };
                 self.all.insert(*approval, entry, APPROVALS_MAX);
                 self.by_digest.insert(*digest, *approval, APPROVALS_MAX);

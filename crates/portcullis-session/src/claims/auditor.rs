@@ -44,6 +44,9 @@ struct Request {
     run: usize,
     ask: Ask,
     at: i64,
+    rules: u32,
+    /// What the run had seen.
+    sources: BTreeSet<String>,
     /// Who has agreed, with what the run had seen then.
     agreed: BTreeMap<String, BTreeSet<String>>,
     stands: Stands,
@@ -64,6 +67,7 @@ struct Yes {
     sources: BTreeSet<String>,
     until: i64,
     task: Option<u32>,
+    rules: u32,
     edit: Option<String>,
     used: bool,
 }
@@ -72,6 +76,7 @@ struct Yes {
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) restarts: u64,
+    outlived: u64,
     requests: u64,
     once: u64,
     again: u64,
@@ -86,9 +91,10 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn counts(&self) -> [(&'static str, u64); 12] {
+    pub(super) fn counts(&self) -> [(&'static str, u64); 13] {
         [
             ("a restart", self.restarts),
+            ("a grant that ended with its bundle", self.outlived),
             ("a request", self.requests),
             ("a claim of a grant for one call", self.once),
             ("a claim of a grant for the same call again", self.again),
@@ -105,6 +111,7 @@ impl Seen {
 
     pub(super) fn add(&mut self, other: &Self) {
         self.restarts += other.restarts;
+        self.outlived += other.outlived;
         self.requests += other.requests;
         self.once += other.once;
         self.again += other.again;
@@ -122,6 +129,8 @@ impl Seen {
 /// See the [module documentation](self).
 pub(super) struct Auditor {
     quorum: usize,
+    /// How many bundles have come into force since the first.
+    rules: u32,
     runs: [Run; RUNS],
     frozen: BTreeMap<FreezeScope, Frozen>,
     requests: BTreeMap<ApprovalId, Request>,
@@ -137,7 +146,7 @@ fn wrong(what: &str) -> Found {
 impl Auditor {
     pub(super) fn new(quorum: usize) -> Self {
         let (frozen, requests, seen) = (BTreeMap::new(), BTreeMap::new(), Seen::default());
-        Self { quorum, runs: Default::default(), frozen, requests, seen }
+        Self { quorum, rules: 0, runs: Default::default(), frozen, requests, seen }
     }
 
     pub(super) fn sources(&self, run: usize) -> &BTreeSet<String> {
@@ -156,6 +165,12 @@ impl Auditor {
     pub(super) fn spoken(&mut self, run: usize) {
         self.runs[run].spoken += 1;
         self.heard(run, "user".to_owned());
+    }
+
+    pub(super) fn reloaded(&mut self) {
+        self.rules += 1;
+        // The question is another one under other rules.
+        self.runs.iter_mut().for_each(|run| run.refused.clear());
     }
 
     pub(super) fn pass(&mut self, micros: i64) {
@@ -194,7 +209,7 @@ impl Auditor {
         (scope, lasts, edit): (GrantScope, Lasts, Option<Edit>),
         look: Option<&Look>,
     ) -> Found {
-        let quorum = self.quorum;
+        let (quorum, rules) = (self.quorum, self.rules);
         let Some(request) = self.requests.get_mut(&id) else { return wrong("a yes to nothing") };
         let run = &self.runs[request.run];
         if !matches!(request.stands, Stands::Open) {
@@ -202,6 +217,9 @@ impl Auditor {
         }
         if run.clock - request.at > REQUEST {
             return wrong("a yes to a request that had lapsed");
+        }
+        if request.rules != rules {
+            return wrong("a yes to a request under another bundle");
         }
         if look.is_none_or(|look| look.sources != run.sources) {
             return wrong("a yes to something else than was shown");
@@ -221,7 +239,7 @@ impl Auditor {
                 Edit::Text(text) => text,
             });
             let sources = run.sources.clone();
-            request.stands = Stands::Granted(Yes { scope, sources, until, task, edit, used: false });
+            request.stands = Stands::Granted(Yes { scope, sources, until, task, rules, edit, used: false });
         }
         Ok(())
     }
@@ -229,7 +247,7 @@ impl Auditor {
     /// A person said something else, and that was taken.
     pub(super) fn said(&mut self, id: ApprovalId, says: &Says) -> Found {
         let Some(request) = self.requests.get_mut(&id) else { return wrong("an answer to nothing") };
-        let open = matches!(request.stands, Stands::Open);
+        let open = matches!(request.stands, Stands::Open) && request.rules == self.rules;
         request.stands = match says {
             Says::Refuse if open => {
                 self.runs[request.run].refused.insert(request.ask);
@@ -281,15 +299,22 @@ impl Auditor {
 
     fn waits(&mut self, run: usize, ask: Ask, id: ApprovalId) -> Found {
         if let Some(known) = self.requests.get(&id) {
-            let same = known.run == run && known.ask == ask;
-            return if same { Ok(()) } else { wrong("it waits for the answer to something else") };
+            return match known.run == run && known.ask == ask {
+                // While it is frozen nothing is judged again.
+                true if known.rules != self.rules && !self.is_stopped(run, ask) => {
+                    wrong("it waits for an answer under another bundle")
+                }
+                true => Ok(()),
+                false => wrong("it waits for the answer to something else"),
+            };
         }
         if self.runs[run].refused.contains(&ask) {
             return wrong("a person was asked again about what was refused");
         }
         self.seen.requests += 1;
-        let (at, agreed) = (self.runs[run].clock, BTreeMap::new());
-        self.requests.insert(id, Request { run, ask, at, agreed, stands: Stands::Open });
+        let (at, sources) = (self.runs[run].clock, self.runs[run].sources.clone());
+        let (rules, agreed, stands) = (self.rules, BTreeMap::new(), Stands::Open);
+        self.requests.insert(id, Request { run, ask, at, rules, sources, agreed, stands });
         self.runs[run].latest.insert(ask, id);
         Ok(())
     }
@@ -299,7 +324,10 @@ impl Auditor {
         let Some(id) = self.runs[run].latest.get(&ask) else { return Ok(()) };
         let request = &self.requests[id];
         let Stands::Granted(yes) = &request.stands else { return Ok(()) };
-        if matches!(yes.scope, GrantScope::Effects(_) | GrantScope::Pattern(_)) {
+        let of_resources = matches!(yes.scope, GrantScope::Effects(_) | GrantScope::Pattern(_));
+        let seen_more = request.sources != self.runs[run].sources;
+        if of_resources && (POLICIES[run] == "held" || seen_more) {
+            // The policy holds the call as well, and for no resource; or more may hold it than when it was asked for.
             return Ok(());
         }
         let holds = self.holds(request, yes).is_ok();
@@ -308,6 +336,7 @@ impl Auditor {
             return Ok(());
         }
         self.seen.lapsed += u64::from(!holds);
+        self.seen.outlived += u64::from(yes.rules != self.rules);
         if holds { wrong("a grant that holds was not honoured") } else { Ok(()) }
     }
 
@@ -319,6 +348,9 @@ impl Auditor {
         let shown = |source: &String| yes.sources.contains(source) || own.as_ref() == Some(source);
         if yes.used && yes.scope == GrantScope::Once {
             return wrong("a second claim");
+        }
+        if yes.rules != self.rules {
+            return wrong("a claim under another bundle");
         }
         if run.clock > yes.until {
             return wrong("a claim after its time");

@@ -42,6 +42,8 @@ enum Defect {
     IgnoresWhatIsSeen,
     /// A task never ends.
     IgnoresTasks,
+    /// Grants outlive their bundle.
+    IgnoresReloads,
     /// A yes is never taken back.
     IgnoresRevocations,
     /// A no counts as a yes.
@@ -161,6 +163,12 @@ impl Gate for Broken<'_> {
         }
     }
 
+    fn reload(&mut self) {
+        if self.defect != Defect::IgnoresReloads {
+            self.world.reload();
+        }
+    }
+
     fn restart(&mut self) {
         let (claims, freezes) = (self.defect != Defect::ForgetsClaims, self.defect != Defect::ForgetsFreezes);
         let keeps = |event: &Event| match &event.body {
@@ -203,6 +211,7 @@ fn every_defect_is_found() {
         (Defect::IgnoresWhatWasShown, "a yes to something else than was shown"),
         (Defect::IgnoresWhatIsSeen, "a claim after the run had seen more"),
         (Defect::IgnoresTasks, "a claim after its task"),
+        (Defect::IgnoresReloads, "a claim under another bundle"),
         (Defect::IgnoresRevocations, "a claim after a revocation"),
         (Defect::TakesNoForYes, "it went ahead after a refusal"),
         (Defect::CountsOnePersonTwice, "a person agreed twice"),

@@ -116,6 +116,8 @@ trait Gate {
     fn order(&mut self, scope: &FreezeScope, order: Order);
     /// The process dies and another one takes up all runs.
     fn restart(&mut self);
+    /// Another bundle comes into force for all runs.
+    fn reload(&mut self);
 }
 
 /// What went on in a sequence beside the gate and the auditor.
@@ -180,6 +182,10 @@ impl<G: Gate> Player<'_, G> {
             Step::Restart => {
                 self.gate.restart();
                 self.auditor.seen.restarts += 1;
+            }
+            Step::Reload => {
+                self.gate.reload();
+                self.auditor.reloaded();
             }
         }
         Ok(())

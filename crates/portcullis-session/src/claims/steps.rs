@@ -30,6 +30,8 @@ pub(super) enum Step {
     Order { scope: FreezeScope, order: Order },
     /// The process dies, and another one takes up the runs.
     Restart,
+    /// Another bundle comes into force for all runs.
+    Reload,
 }
 
 /// SplitMix64: all that is needed is that a seed says everything.
@@ -54,16 +56,15 @@ impl Rng {
         u8::try_from(self.below(end)).unwrap()
     }
 
-    /// The first run is used most, so that more comes together there.
+    /// The first and the last run are used most, so that more comes together there.
     fn run(&mut self) -> usize {
-        let run = usize::try_from(self.below(RUNS as u64 + 2)).unwrap();
-        if run < RUNS { run } else { 0 }
+        [0, 0, 1, RUNS - 1, RUNS - 1][usize::from(self.byte(5))]
     }
 }
 
 /// A sequence. It begins with a grant, so that what follows is mostly about grants.
 pub(super) fn steps(rng: &mut Rng) -> Vec<Step> {
-    let (ask, grant) = (Step::Ask { run: 0, ask: held(rng) }, grant(rng, 0));
+    let (ask, grant) = (Step::Ask { run: rng.run(), ask: held(rng) }, grant(rng, 0));
     [ask, grant].into_iter().chain((2..STEPS).map(|_| step(rng))).collect()
 }
 
@@ -79,7 +80,7 @@ fn grant(rng: &mut Rng, back: u8) -> Step {
 }
 
 fn step(rng: &mut Rng) -> Step {
-    match rng.below(26) {
+    match rng.below(27) {
         0..5 => Step::Ask { run: rng.run(), ask: ask(rng) },
         5..11 => Step::Again { back: rng.byte(6).saturating_sub(3) },
         11..17 => {
@@ -91,7 +92,8 @@ fn step(rng: &mut Rng) -> Step {
         20 => Step::Speak { run: rng.run() },
         21..23 => Step::Wait(wait(rng)),
         23..25 => Step::Order { scope: scope(rng), order: order(rng) },
-        _ => Step::Restart,
+        25 => Step::Restart,
+        _ => Step::Reload,
     }
 }
 
@@ -105,8 +107,8 @@ fn ask(rng: &mut Rng) -> Ask {
 
 fn held(rng: &mut Rng) -> Ask {
     match rng.below(10) {
-        0..5 => Ask::Send(rng.byte(2)),
-        5..8 => Ask::Remove(rng.byte(2)),
+        0..4 => Ask::Send(rng.byte(2)),
+        4..8 => Ask::Remove(rng.byte(2)),
         _ => Ask::Reply(rng.byte(2)),
     }
 }

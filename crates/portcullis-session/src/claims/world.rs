@@ -46,19 +46,25 @@ pub(super) fn run_id(run: usize) -> RunId {
 
 /// What all worlds of a quorum have in common, loaded once.
 pub(super) struct Shared {
-    bundle: Arc<Bundle>,
+    /// Those that come into force by turns. They differ in nothing that is asked for here.
+    bundles: [Arc<Bundle>; 2],
     pipeline: Arc<Pipeline>,
 }
 
 impl Shared {
     pub(super) fn new(quorum: usize) -> Self {
+        let bundles = [100_000, 100_001].map(|steps| Arc::new(Self::bundle(quorum, steps)));
+        Self { bundles, pipeline: Arc::new(policy::pipeline()) }
+    }
+
+    fn bundle(quorum: usize, max_steps: u32) -> Bundle {
         let settings = format!(
             "version = 1\n[effects]\nworkspace = '/project'\n[loops]\nalike = 0\ndenials = 0\n\
              [approvals]\nquorum = {quorum}\n"
         );
         let policy = |name: &str, asks: bool| {
             format!(
-                "[[policy]]\nname = '{name}'\nallowed_types = ['R', 'S', 'D']\nmax_steps = 100000\n\
+                "[[policy]]\nname = '{name}'\nallowed_types = ['R', 'S', 'D']\nmax_steps = {max_steps}\n\
                  max_side_effects = 100000\napproval_for_side_effects = {asks}\n"
             )
         };
@@ -70,12 +76,11 @@ impl Shared {
             ("contracts/c.toml", CONTRACT.to_owned()),
         ];
         let files = files.map(|(path, text)| (path.to_owned(), text.into_bytes())).into();
-        let bundle = policy::load(&files).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
-        Self { bundle: Arc::new(bundle), pipeline: Arc::new(policy::pipeline()) }
+        policy::load(&files).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
     }
 
-    fn engine(&self, run: usize) -> Engine {
-        Engine::new(run_id(run), Arc::clone(&self.bundle), Arc::clone(&self.pipeline))
+    fn engine(&self, run: usize, bundle: usize) -> Engine {
+        Engine::new(run_id(run), Arc::clone(&self.bundles[bundle]), Arc::clone(&self.pipeline))
             .waiting_at_most(APPROVALS_PENDING_MAX)
     }
 }
@@ -112,6 +117,8 @@ struct Run {
 /// See the [module documentation](self).
 pub(super) struct World<'s> {
     shared: &'s Shared,
+    /// Which of the bundles is in force.
+    bundle: usize,
     clock: Clock,
     runs: Vec<Run>,
     freezes: Freezes,
@@ -123,15 +130,15 @@ impl<'s> World<'s> {
     pub(super) fn new(shared: &'s Shared) -> Self {
         let clock = Clock { micros: 1_000_000, ids: 0 };
         let (runs, freezes, stored) = (Vec::new(), Freezes::default(), Vec::new());
-        let mut world = Self { shared, clock, runs, freezes, stored };
+        let mut world = Self { shared, bundle: 0, clock, runs, freezes, stored };
         for run in 0..RUNS {
-            let engine = shared.engine(run);
+            let engine = shared.engine(run, 0);
             let opened = RunOpened {
                 principal: Principal::named(PRINCIPALS[run]),
                 surface: "test".to_owned(),
                 session: None,
                 policy: POLICIES[run].to_owned(),
-                bundle: shared.bundle.digest(),
+                bundle: shared.bundles[0].digest(),
                 configuration: None,
                 mode: Mode::Enforce,
                 place: None,
@@ -184,7 +191,7 @@ impl<'s> World<'s> {
         in_force.for_each(|freeze| self.freezes.set(Arc::new(freeze.clone()), true));
         for run in 0..RUNS {
             self.abandon(run);
-            let mut engine = self.shared.engine(run);
+            let mut engine = self.shared.engine(run, self.bundle);
             let stored = &mut self.runs[run];
             stored.events.retain(&keeps);
             for event in &mut stored.events {
@@ -325,6 +332,16 @@ impl Gate for World<'_> {
 
     fn restart(&mut self) {
         self.restart_with(|_| true);
+    }
+
+    fn reload(&mut self) {
+        self.bundle = 1 - self.bundle;
+        for run in 0..RUNS {
+            let bundle = Arc::clone(&self.shared.bundles[self.bundle]);
+            let batch = self.runs[run].engine.reload(&mut self.clock, &bundle);
+            self.runs[run].engine.set_bundle(bundle);
+            self.commit(run, batch);
+        }
     }
 }
 

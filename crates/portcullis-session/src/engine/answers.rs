@@ -140,8 +140,10 @@ pub enum AnswerError {
     /// It is to be revoked and no grant of it holds.
     #[error("approval {0} has no grant that could be revoked")]
     NotGranted(ApprovalId),
-    /// It lapsed before it was answered.
-    #[error("approval {0} lapsed before it was answered; the agent must repeat the call")]
+    /// It lapsed before it was answered, or another bundle came into force.
+    #[error(
+        "approval {0} lapsed, or the bundle changed, before it was answered; the agent must repeat the call"
+    )]
     Lapsed(ApprovalId),
     /// The run went on between the look and the answer.
     #[error("the run has read more since approval {0} was shown; review it again, then answer")]

@@ -204,10 +204,12 @@ impl Engine {
             || held.is_some_and(|held| self.words.same(held, action, &self.bundle))
     }
 
-    /// Whether a request has waited for longer than the bundle lets it.
-    pub(super) fn has_lapsed(&self, approval: &Approval, at: Timestamp) -> bool {
-        self.state.waited_micros(approval, at)
-            > u64::from(self.bundle.approvals.request_ttl_s) * MICROS_PER_SECOND
+    /// Whether a request has waited for longer than the bundle lets it, or was made under another bundle: then the call or
+    /// reply has to be judged again.
+    pub fn has_lapsed(&self, approval: &Approval, at: Timestamp) -> bool {
+        self.state.is_under_other_rules(approval)
+            || self.state.waited_micros(approval, at)
+                > u64::from(self.bundle.approvals.request_ttl_s) * MICROS_PER_SECOND
     }
 
     /// An approval that waits, or was granted, lapses.

@@ -53,9 +53,13 @@ impl Engine {
         })
     }
 
-    /// Whether a call or a reply still waits for a person: it was not answered, and no freeze stops it.
+    /// Whether a call or a reply still waits for a person: it was not answered, no freeze stops it, and the bundle is the
+    /// one that holds it.
     pub(crate) fn waits(&self, approval: ApprovalId) -> bool {
-        let pending = self.state.approval(approval).filter(|entry| entry.state == ApprovalState::Pending);
+        let pending = self
+            .state
+            .approval(approval)
+            .filter(|entry| entry.state == ApprovalState::Pending && !self.state.is_under_other_rules(entry));
         pending.is_some_and(|entry| match entry.about {
             About::Action(_) => !self.is_stopped(Some(&entry.tool)),
             About::Text(_) => self.state.freeze().is_none_or(|freeze| freeze.stops != Frozen::Everything),

@@ -124,6 +124,42 @@ async fn a_reload_ends_grants() {
     }
 }
 
+/// A request was made under the rules of its time: what waits is judged by the new ones, and asked about again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_ends_requests() {
+    const HELD: &str = "[[policy]]\nname = 'p'\nallowed_types = ['RETRIEVE_DOCS', 'SEND_EMAIL']\nmax_steps = 100\n\
+                        max_side_effects = 100\napproval_for_side_effects = true\n";
+    let folder = tempfile::tempdir().unwrap();
+    let gate = gate(folder.path(), "", OpenOptions::default());
+    let bundle = bundle(folder.path(), "b");
+    fs::write(bundle.join("policies/p.toml"), HELD).unwrap();
+    let run = open(&gate, "agent", &bundle).await.unwrap().run;
+    let send = |wait| gate.propose(&run, call("send", json!({"text": "x"})), wait);
+    let first = send(Duration::ZERO).await.unwrap().0.approval.expect("held");
+    let waiting = {
+        let (gate, run) = (Arc::clone(&gate), Arc::clone(&run));
+        let patient = Duration::from_secs(30);
+        tokio::spawn(async move { gate.propose(&run, call("send", json!({"text": "x"})), patient).await })
+    };
+    let pending = async || run.with_state(|state, _| state.pending_approvals()).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    fs::write(bundle.join("portcullis.toml"), "version = 1\n[approvals]\nrequire_note = true\n").unwrap();
+    assert!(gate.reload(false).await.is_empty());
+
+    let grant =
+        |approval| gate.answer(approval, run.id(), Answer::rehearsed(Says::grant(GrantScope::Once), "ann"));
+    let refused = grant(first).await.unwrap_err();
+    assert!(refused.to_string().contains("the bundle changed"), "{refused}");
+    let second = loop {
+        match pending().await.first() {
+            Some((approval, _)) if *approval != first => break *approval,
+            _ => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    };
+    grant(second).await.unwrap();
+    assert!(waiting.await.unwrap().unwrap().1.is_some(), "it goes ahead by the grant that it waits for now");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_principal_takes_its_share_of_bundles_and_no_more() {
     let folder = tempfile::tempdir().unwrap();

@@ -61,6 +61,7 @@ struct Live {
     labels: LabelSet,
     policy: Option<String>,
     expires_at: Option<Timestamp>,
+    lapsed: bool,
     wanted: Option<api::Wanted>,
     patterns: bool,
 }
@@ -157,10 +158,9 @@ impl Standing {
             live = run.with_engine(of_engine).await;
         }
         let findings = &request.verdict.findings;
-        let lapsed = live.expires_at.is_some_and(|at| at < clock::now());
         let mut info = api::ApprovalInfo {
             approval: row.approval,
-            state: phase(row.state, lapsed),
+            state: phase(row.state, live.lapsed),
             run: row.run,
             action: row.action,
             principal: row.principal,
@@ -201,11 +201,13 @@ fn of_live(engine: &Engine, row: &ApprovalRow) -> Live {
     let (state, bundle) = (engine.state(), engine.bundle());
     let approval = state.approval(row.approval);
     let ttl_micros = u64::from(bundle.approvals.request_ttl_s) * 1_000_000;
-    let lapses_at = state.lapses_at(row.approval, clock::now(), ttl_micros);
+    let now = clock::now();
+    let lapses_at = state.lapses_at(row.approval, now, ttl_micros);
     Live {
         labels: state.labels().clone(),
         policy: Some(state.policy().to_owned()),
         expires_at: lapses_at.filter(|_| row.state == ApprovalState::Pending),
+        lapsed: approval.is_some_and(|approval| engine.has_lapsed(approval, now)),
         wanted: approval.map(|approval| wanted(engine, approval)),
         patterns: approval.is_some_and(|approval| approval.patterns),
     }
