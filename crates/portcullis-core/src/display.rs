@@ -4,8 +4,12 @@
 //! invisible or look like a space become escapes, and so do letters of other scripts that pass for Latin ones; a newline
 //! never starts a line of the display itself.
 
+mod json;
+
 use std::borrow::Cow;
 use std::fmt::Write as _;
+
+pub use self::json::write_json;
 
 /// Begins each further line of a text of several lines, so that it cannot pass for a line of the display.
 const GUTTER: &str = "| ";
@@ -65,6 +69,18 @@ fn escaped(text: &str, hidden: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
+    walk(text, hidden, |c, escaped| match c {
+        '\n' if escaped => shown.push_str("\\n"),
+        c if escaped => {
+            let _infallible = write!(shown, "{}", c.escape_unicode());
+        }
+        c => shown.push(c),
+    });
+    if shown == text { Cow::Borrowed(text) } else { Cow::Owned(shown) }
+}
+
+/// Hands on each character of a text with whether it has to be escaped: it is `hidden`, or passes for a Latin letter.
+fn walk(text: &str, hidden: impl Fn(char) -> bool, mut each: impl FnMut(char, bool)) {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let end = match first.is_alphabetic() {
@@ -74,18 +90,9 @@ fn escaped(text: &str, hidden: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {
         let (before, _) = text.split_at(text.len() - rest.len());
         let (word, after) = rest.split_at(end);
         let posing = poses_as_latin(word, before, after);
-        for c in word.chars() {
-            match c {
-                '\n' if hidden(c) => shown.push_str("\\n"),
-                c if hidden(c) || (posing && !c.is_ascii()) => {
-                    let _infallible = write!(shown, "{}", c.escape_unicode());
-                }
-                c => shown.push(c),
-            }
-        }
+        word.chars().for_each(|c| each(c, hidden(c) || (posing && !c.is_ascii())));
         rest = after;
     }
-    if shown == text { Cow::Borrowed(text) } else { Cow::Owned(shown) }
 }
 
 /// Whether a word could be read as one in Latin letters and is not. It mixes ASCII letters with others that look like

@@ -191,6 +191,8 @@ pub struct ApprovalFilter {
     pub run: Option<RunId>,
     /// Only those of this principal.
     pub principal: Option<String>,
+    /// Only those that were asked for at this time or later.
+    pub requested_since: Option<Timestamp>,
     /// Only those that were decided at this time or later.
     pub decided_since: Option<Timestamp>,
     /// Only those of runs that someone is writing.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 use anstyle::{AnsiColor, Style};
+use portcullis_core::display::write_json;
 pub(crate) use portcullis_core::display::{line as clean_line, visible as clean};
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
@@ -27,9 +28,9 @@ impl Out {
         Ok(writeln!(self.to, "{line}")?)
     }
 
-    /// One line for programs.
+    /// One line for programs, and for people who look at it: what cannot be seen is escaped.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        serde_json::to_writer(&mut self.to, value).map_err(io::Error::from)?;
+        write_json(&mut self.to, value).map_err(io::Error::from)?;
         Ok(self.to.write_all(b"\n")?)
     }
 

@@ -17,6 +17,7 @@ mod log;
 pub mod mark;
 mod queries;
 mod routes;
+mod seen;
 mod server;
 mod shares;
 mod streamed;
@@ -86,6 +87,8 @@ struct Shared {
     exports: Arc<shares::Shares>,
     /// What is evidence for which controls, in packs.
     controls: Arc<Controls>,
+    /// What is settled of the requests that wait to be put before people.
+    queue: Arc<approvals::Settled>,
     /// What the webhooks of the bundle are told.
     webhooks: Arc<webhooks::Webhooks>,
     /// Why the log does not go on, or `None` if it does, or where it waits.

@@ -97,6 +97,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
         exports: Shares::new(api::EXPORTS_OF_AGENT, api::EXPORTS_AT_ONCE),
         checks: Arc::new(Semaphore::new(api::CHECKS_AT_ONCE)),
         packs: Arc::new(Semaphore::new(api::PACKS_AT_ONCE)),
+        queue: Arc::default(),
         webhooks: Arc::default(),
         log_failure,
     };

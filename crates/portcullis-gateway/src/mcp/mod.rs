@@ -77,6 +77,8 @@ pub struct GateOptions {
     pub policy: Option<String>,
     /// The client session; none: [`SESSION_VARIABLE`], else the process that started this one.
     pub session: Option<String>,
+    /// The run that delegates work to the client's agent.
+    pub parent: Option<RunId>,
     /// The server and its arguments.
     pub command: Vec<OsString>,
     /// The server's name in the bundle; none: the name of its program.
@@ -249,6 +251,7 @@ async fn open_run(options: &GateOptions, server: &str) -> Result<Run, GateError>
         policy: options.policy.clone(),
         bundle: bundle.as_ref().map(|path| path.to_string_lossy().into_owned()),
         client: Some(format!("portcullis mcp -- {server}")),
+        parent: options.parent,
         server: Some(command_line(&options.command)),
         server_name: Some(options.server.clone().unwrap_or_else(|| server.to_owned())),
         server_profile: options.contain.clone(),

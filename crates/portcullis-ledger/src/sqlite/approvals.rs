@@ -158,9 +158,11 @@ fn listing(columns: &str, filter: &ApprovalFilter) -> (String, Vec<SqlValue>) {
             conditions.push_str(&format!(" AND {column} = ?{}", params.len()));
         }
     }
-    if let Some(since) = filter.decided_since {
-        params.push(SqlValue::from(since.as_micros()));
-        conditions.push_str(&format!(" AND a.decided >= ?{}", params.len()));
+    for (column, since) in [("a.requested", filter.requested_since), ("a.decided", filter.decided_since)] {
+        if let Some(since) = since {
+            params.push(SqlValue::from(since.as_micros()));
+            conditions.push_str(&format!(" AND {column} >= ?{}", params.len()));
+        }
     }
     if filter.live {
         conditions
@@ -248,26 +250,35 @@ fn read(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_waits_is_found_by_an_index() {
+    fn plan(filter: &ApprovalFilter) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let store = Files::at(folder.path(), std::time::Duration::from_secs(1), None);
         store.create_files().unwrap();
         let connection = store.open_writer("portcullis/test").unwrap();
+        let (sql, params) = listing(&columns(&connection).unwrap(), filter);
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let steps = statement.query_map(rusqlite::params_from_iter(params), |row| row.get(3)).unwrap();
+        steps.collect::<Result<_, _>>().unwrap()
+    }
+
+    #[test]
+    fn what_waits_is_found_by_an_index() {
         let filter = ApprovalFilter {
             state: Some(ApprovalState::Pending),
             live: true,
             per_run: Some(3),
             ..ApprovalFilter::default()
         };
-        let (sql, params) = listing(&columns(&connection).unwrap(), &filter);
-        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-        let steps: Vec<String> = statement
-            .query_map(rusqlite::params_from_iter(params), |row| row.get(3))
-            .unwrap()
-            .collect::<Result<_, _>>()
-            .unwrap();
+        let steps = plan(&filter);
         assert!(steps.iter().any(|step| step.contains("approvals_by_state (state=?)")), "{steps:?}");
+        assert!(!steps.iter().any(|step| step == "SCAN a" || step == "SCAN r"), "{steps:?}");
+    }
+
+    #[test]
+    fn the_latest_are_found_by_an_index() {
+        let since = Some(Timestamp::from_micros(1));
+        let steps = plan(&ApprovalFilter { requested_since: since, ..ApprovalFilter::default() });
+        assert!(steps.iter().any(|step| step.contains("approvals_by_time (requested>?)")), "{steps:?}");
         assert!(!steps.iter().any(|step| step == "SCAN a" || step == "SCAN r"), "{steps:?}");
     }
 }

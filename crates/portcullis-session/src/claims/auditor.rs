@@ -45,8 +45,6 @@ struct Request {
     ask: Ask,
     at: i64,
     rules: u32,
-    /// What the run had seen.
-    sources: BTreeSet<String>,
     /// Who has agreed, with what the run had seen then.
     agreed: BTreeMap<String, BTreeSet<String>>,
     stands: Stands,
@@ -312,9 +310,8 @@ impl Auditor {
             return wrong("a person was asked again about what was refused");
         }
         self.seen.requests += 1;
-        let (at, sources) = (self.runs[run].clock, self.runs[run].sources.clone());
-        let (rules, agreed, stands) = (self.rules, BTreeMap::new(), Stands::Open);
-        self.requests.insert(id, Request { run, ask, at, rules, sources, agreed, stands });
+        let (at, rules, agreed) = (self.runs[run].clock, self.rules, BTreeMap::new());
+        self.requests.insert(id, Request { run, ask, at, rules, agreed, stands: Stands::Open });
         self.runs[run].latest.insert(ask, id);
         Ok(())
     }
@@ -325,9 +322,9 @@ impl Auditor {
         let request = &self.requests[id];
         let Stands::Granted(yes) = &request.stands else { return Ok(()) };
         let of_resources = matches!(yes.scope, GrantScope::Effects(_) | GrantScope::Pattern(_));
-        let seen_more = request.sources != self.runs[run].sources;
-        if of_resources && (POLICIES[run] == "held" || seen_more) {
-            // The policy holds the call as well, and for no resource; or more may hold it than when it was asked for.
+        let taken_in = self.runs[run].sources.iter().any(|source| source != "user");
+        if of_resources && (POLICIES[run] == "held" || taken_in) {
+            // The policy holds the call as well, or what the run has taken in does, and neither for a resource.
             return Ok(());
         }
         let holds = self.holds(request, yes).is_ok();

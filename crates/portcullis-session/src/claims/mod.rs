@@ -27,8 +27,8 @@ use crate::engine::{Answer, Decider, Edit, Lasts, Says, ShownRequest};
 
 /// Sequences that are played: 42,000 steps, which take a debug build 15 s of processor time.
 const SEQUENCES: u64 = 3_000;
-/// The same in the long form: 1.4 million steps, in nine minutes of processor time shared by all cores. One of a million
-/// sequences would take an hour and a half, and nobody waits for that.
+/// The same in the long form: 1.4 million steps, in six minutes of processor time shared by all cores. One of a million
+/// sequences would take an hour, and nobody waits for that.
 const SEQUENCES_LONG: u64 = 100_000;
 /// How long a step takes by itself, in microseconds.
 const STEP_MICROS: i64 = 1_000;

@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 
+use portcullis_core::id::RunId;
 use portcullis_gateway::mcp::{self, GateError, GateOptions};
 
 use crate::bundle::BundleArg;
 use crate::cli::Global;
+use crate::commands::completions::run_ids;
 use crate::daemon::runtime;
 use crate::exit;
 use crate::failure::Failure;
@@ -37,6 +39,9 @@ pub(crate) struct Args {
     /// The client session, by which several servers of one client share a run
     #[arg(long, value_name = "ID")]
     session: Option<String>,
+    /// The run that delegates work to the client's agent, which may do no more than that one
+    #[arg(long, value_name = "RUN", add = run_ids())]
+    parent: Option<RunId>,
     /// The server's name in the bundle, where that has it run contained; otherwise the name of its program
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
@@ -58,6 +63,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         bundle: args.bundle.folder().map(ToOwned::to_owned),
         policy: args.policy.clone(),
         session: args.session.clone(),
+        parent: args.parent,
         command: args.command.clone(),
         server: args.server.clone(),
         contain: args.contain.clone(),

@@ -1,7 +1,8 @@
 //! Runs of delegated agents as a user meets them: opened over `/v1`, computed again, exported and verified as a tree.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use portcullis_session::shipped;
 use portcullis_session::surface::{OpenRun, ProposeAction, ReportOutput, Surface as _};
 use serde_json::{Value, json};
 
-use crate::command::{project, run_with};
+use crate::command::{Ran, project, run_with};
 use crate::daemon::{State, runtime};
 use crate::log::{pack, unpack};
 
@@ -240,4 +241,35 @@ fn a_child_that_never_began_is_named_and_recorded_when_the_parent_is_taken_up() 
     assert!(exported.code == 0 && !exported.stderr.contains("has no events"), "{}", exported.stderr);
     std::fs::write(&policy, state.run(&["log", "policy", "--remember"]).stdout).unwrap();
     assert_eq!(verified(&archive, &policy), (0, String::new()));
+}
+
+/// An orchestrator writes the parent into the configuration of the agent's client.
+#[test]
+fn a_client_of_mcp_is_below_the_run_that_it_names() {
+    const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    let state = State::new();
+    let runtime = runtime();
+    let parent = runtime.block_on(crate::daemon::open(&state));
+    let id = parent.id().to_string();
+    let served = tempfile::tempdir().unwrap();
+    let gate = |parent: &str| {
+        let program = env!("CARGO_BIN_EXE_portcullis");
+        let folder = served.path().to_str().unwrap();
+        let mut gate = state
+            .command(&["mcp", "--parent", parent, "--", program, "demo-server", folder])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let _refused = writeln!(gate.stdin.take().unwrap(), "{HELLO}");
+        Ran::from(gate.wait_with_output().unwrap())
+    };
+    let ran = gate(&id);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let shown = state.run(&["runs", "show", &id]).stdout;
+    assert!(shown.contains("  child "), "{shown}");
+    let refused = gate(&"0".repeat(32));
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains("not a live run of your principal"), "{}", refused.stderr);
 }

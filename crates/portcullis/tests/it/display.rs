@@ -1,6 +1,8 @@
 //! What an approver sees of hostile requests, on the command line and over HTTP: what would really happen.
 
 use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 
 use portcullis_core::display::is_unseen;
 use portcullis_gateway::client::Proposed;
@@ -35,18 +37,20 @@ const TEXTS: [(&str, &str); 20] = [
 ];
 
 /// Where a text may stand.
-const PLACES: [&str; 3] = ["a value", "a key", "what is said with it"];
+const PLACES: [&str; 4] = ["a value", "a key", "what is said with it", "its folder"];
 
 fn request(text: &str, place: &str, number: usize) -> ProposeAction {
     let (arguments, planned) = match place {
         "a value" => (json!({ "n": number, "text": text }), "go"),
         "a key" => (json!({ "n": number, text: 1 }), "go"),
-        _ => (json!({ "n": number }), text),
+        "what is said with it" => (json!({ "n": number }), text),
+        _ => (json!({ "n": number }), "go"),
     };
     ProposeAction {
         tool: Some("publish".into()),
         arguments,
         planned: Some(planned.into()),
+        directory: (place == "its folder").then(|| format!("/srv/{text}")),
         wait_ms: Some(0),
         ..ProposeAction::default()
     }
@@ -64,8 +68,27 @@ fn fields(shown: &str) -> Vec<&str> {
     lines.filter(|line| !line.starts_with(' ')).filter_map(|line| line.split_whitespace().next()).collect()
 }
 
+/// An answer of the daemon to an approver, byte for byte.
+fn raw(state: &State, path: &str) -> String {
+    let token = std::fs::read_to_string(state.home().join("credentials/approver.token")).unwrap();
+    let mut stream = UnixStream::connect(state.home().join("gate.sock")).unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+    write!(stream, "{head}Authorization: Bearer {}\r\n\r\n", token.trim()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    body.to_owned()
+}
+
+/// Fails if JSON as it is printed or sent hides something from whoever looks at it.
+fn hides_nothing(json: &str, text: &str, place: &str) {
+    let seen = |c: char| c == '\n' || !is_unseen(c);
+    assert!(json.chars().all(seen), "{text:?} as {place} hides something in JSON: {json:?}");
+}
+
 #[test]
-fn sixty_hostile_requests_show_what_would_really_happen() {
+fn eighty_hostile_requests_show_what_would_really_happen() {
     let state = State::new();
     let runtime = runtime();
     let mut number = 0;
@@ -80,7 +103,13 @@ fn sixty_hostile_requests_show_what_would_really_happen() {
             let id =
                 held.judged.approval.unwrap_or_else(|| panic!("{text:?}: {:?}", held.denial)).to_string();
 
-            let [json] = state.run(&["approvals", "show", &id, "--json"]).json().try_into().unwrap();
+            let printed = state.run(&["approvals", "show", &id, "--json"]);
+            hides_nothing(&printed.stdout, text, place);
+            let [json] = printed.json().try_into().unwrap();
+            let sent = raw(&state, &format!("/v1/approvals/{id}"));
+            hides_nothing(&sent, text, place);
+            hides_nothing(&raw(&state, "/v1/approvals"), text, place);
+            assert_eq!(serde_json::from_str::<Value>(&sent).unwrap()["shown"], json["shown"]);
             assert_eq!(json["arguments"], arguments, "{text:?} as {place}: whole and unchanged");
             assert_eq!(json["planned"], json!(planned));
 
@@ -97,7 +126,7 @@ fn sixty_hostile_requests_show_what_would_really_happen() {
             let _refused = state.run(&["approvals", "refuse", &id]);
         }
     }
-    assert_eq!(number, 60);
+    assert_eq!(number, 80);
 }
 
 #[test]

@@ -1,11 +1,132 @@
 //! A daemon that comes and goes: who watches it, and the store that it finds. And notes that are too long.
 
-use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use crate::daemon::{State, ailing, open, proposal, runtime};
+use portcullis_gateway::client::Proposed;
 use portcullis_session::surface::Surface as _;
+use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
+use serde_json::{Value, json};
+
+/// A terminal in which `approvals watch` runs.
+struct Terminal {
+    keys: File,
+    screen: Arc<Mutex<String>>,
+    watch: Child,
+}
+
+impl Terminal {
+    /// `programs` is the folder with the only programs that there are.
+    fn watching(state: &State, programs: &Path) -> Self {
+        let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        unlockpt(&own).unwrap();
+        let name = ptsname(&own, Vec::new()).unwrap().into_string().unwrap();
+        let open = || File::options().read(true).write(true).open(&name).unwrap();
+        let watch = state
+            .command(&["approvals", "watch", "--notify"])
+            .stdin(open())
+            .stdout(open())
+            .stderr(open())
+            .env("PATH", programs)
+            .spawn()
+            .unwrap();
+        let keys = File::from(own);
+        let (mut reader, screen) = (keys.try_clone().unwrap(), Arc::new(Mutex::new(String::new())));
+        let shown = Arc::clone(&screen);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(read @ 1..) = reader.read(&mut bytes) {
+                shown.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..read]));
+            }
+        });
+        Self { keys, screen, watch }
+    }
+
+    /// Waits for a text on the screen, which is taken off it with what stands before.
+    fn shows(&self, text: &str) -> String {
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            {
+                let mut screen = self.screen.lock().unwrap();
+                if let Some(at) = screen.find(text) {
+                    let rest = screen.split_off(at + text.len());
+                    return std::mem::replace(&mut screen, rest);
+                }
+                assert!(Instant::now() < until, "{text:?} is not in {screen:?}");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn types(&mut self, line: &str) {
+        writeln!(self.keys, "{line}").unwrap();
+    }
+}
+
+/// What a person sees and types, and what becomes of the calls.
+#[test]
+fn a_person_decides_at_a_terminal() {
+    const QUESTION: &str = "[q]uit: ";
+    let state = State::new();
+    let runtime = runtime();
+    let run = runtime.block_on(open(&state));
+    let held = |number: u32| {
+        let mut call = proposal("rotate_keys");
+        call.arguments = json!({ "n": number });
+        matches!(runtime.block_on(run.propose(call)).unwrap(), Proposed::Stopped(_))
+    };
+    assert!(held(1));
+    let programs = tempfile::tempdir().unwrap();
+    let notify = programs.path().join("notify-send");
+    fs::write(&notify, "#!/bin/sh\necho \"$*\" > \"${0%/*}/shown\"\nexit 3\n").unwrap();
+    fs::set_permissions(&notify, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut terminal = Terminal::watching(&state, programs.path());
+    let shown = terminal.shows(QUESTION);
+    assert!(shown.contains("pending") && shown.contains("rotate_keys"), "{shown}");
+    assert!(shown.contains("no desktop notification: notify-send failed (exit status: 3)"), "{shown}");
+    let notified = fs::read_to_string(programs.path().join("shown")).unwrap();
+    assert!(
+        notified.starts_with("--app-name=portcullis -- Approval needed rotate_keys waits ("),
+        "{notified}"
+    );
+    fs::remove_file(&notify).unwrap();
+    assert!(held(2));
+    assert!(
+        terminal.shows(QUESTION).contains("1 more request waits"),
+        "what comes while it is asked is said"
+    );
+    terminal.types("x");
+    terminal.shows(QUESTION);
+    terminal.types("g");
+    let shown = terminal.shows(QUESTION);
+    assert!(shown.contains("granted") && shown.contains("rotate_keys in run"), "{shown}");
+    terminal.types("r");
+    terminal.shows("may be empty): ");
+    terminal.types("not on a Friday");
+    terminal.shows("refused");
+    assert!(held(3));
+    terminal.shows(QUESTION);
+    terminal.types("a");
+    terminal.shows("What the agent is told: ");
+    terminal.types("rotate them on Monday");
+    terminal.shows("answered");
+    let notes: Vec<_> = state.run(&["approvals", "list", "--all", "--json"]).json();
+    let became = |number: usize| (notes[number]["state"].clone(), notes[number]["note"].clone());
+    assert_eq!(became(0), ("answered".into(), "rotate them on Monday".into()));
+    assert_eq!(became(1), ("refused".into(), "not on a Friday".into()));
+    assert_eq!(became(2), ("granted".into(), Value::Null));
+    assert!(held(4));
+    terminal.shows(QUESTION);
+    terminal.types("q");
+    assert!(terminal.watch.wait().unwrap().success());
+    drop(run);
+}
 
 /// A daemon that serves.
 fn serve(state: &State) -> Child {

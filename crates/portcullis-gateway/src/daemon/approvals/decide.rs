@@ -1,6 +1,5 @@
 //! A person's answer.
 
-use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use portcullis_core::event::{GrantScope, GrantedEffects};
@@ -13,7 +12,7 @@ use portcullis_session::engine::{Answer, Decider, Edit, Lasts, Says, ShownReques
 use serde_json::Value;
 
 use super::shown::{Detail, Standing, info};
-use super::{Failure, Shared, find, read};
+use super::{Failure, Seen, Shared, find, read};
 use crate::api::{self, GRANTED_TOGETHER_MAX};
 use crate::daemon::auth::{Approver, Caller};
 use crate::daemon::routes::JsonBody;
@@ -23,8 +22,8 @@ pub(in super::super) async fn grant(
     Approver(identity): Approver,
     Path(approval): Path<String>,
     JsonBody(request): JsonBody<api::GrantApproval>,
-) -> Result<Json<api::ApprovalInfo>, Failure> {
-    Ok(Json(granted(&shared, &identity, &approval, request).await?.told(&shared).await?))
+) -> Result<Seen<api::ApprovalInfo>, Failure> {
+    Ok(Seen(granted(&shared, &identity, &approval, request).await?.told(&shared).await?))
 }
 
 /// Grants what is still as it was shown, each request by itself, and says why the others were not granted.
@@ -32,7 +31,7 @@ pub(in super::super) async fn grant_together(
     State(shared): State<Shared>,
     Approver(identity): Approver,
     JsonBody(request): JsonBody<api::GrantApprovals>,
-) -> Result<Json<api::Granted>, Failure> {
+) -> Result<Seen<api::Granted>, Failure> {
     if request.approvals.len() > GRANTED_TOGETHER_MAX {
         let message = format!("at most {GRANTED_TOGETHER_MAX} approvals can be granted together");
         return Err(Failure::bad_request(message));
@@ -49,7 +48,7 @@ pub(in super::super) async fn grant_together(
             }
         }
     }
-    Ok(Json(done))
+    Ok(Seen(done))
 }
 
 pub(in super::super) async fn refuse(
@@ -57,7 +56,7 @@ pub(in super::super) async fn refuse(
     Approver(identity): Approver,
     Path(approval): Path<String>,
     JsonBody(request): JsonBody<api::RefuseApproval>,
-) -> Result<Json<api::ApprovalInfo>, Failure> {
+) -> Result<Seen<api::ApprovalInfo>, Failure> {
     say(&shared, identity, &approval, Says::Refuse, request.note).await
 }
 
@@ -66,7 +65,7 @@ pub(in super::super) async fn answer(
     Approver(identity): Approver,
     Path(approval): Path<String>,
     JsonBody(request): JsonBody<api::AnswerApproval>,
-) -> Result<Json<api::ApprovalInfo>, Failure> {
+) -> Result<Seen<api::ApprovalInfo>, Failure> {
     say(&shared, identity, &approval, Says::Answer, Some(request.note)).await
 }
 
@@ -75,7 +74,7 @@ pub(in super::super) async fn revoke(
     Approver(identity): Approver,
     Path(approval): Path<String>,
     JsonBody(request): JsonBody<api::RevokeApproval>,
-) -> Result<Json<api::ApprovalInfo>, Failure> {
+) -> Result<Seen<api::ApprovalInfo>, Failure> {
     say(&shared, identity, &approval, Says::Revoke, request.note).await
 }
 
@@ -86,7 +85,7 @@ pub(in super::super) async fn say(
     approval: &str,
     says: Says,
     note: Option<String>,
-) -> Result<Json<api::ApprovalInfo>, Failure> {
+) -> Result<Seen<api::ApprovalInfo>, Failure> {
     let by = decider(&identity, None);
     let row = find(shared, &Caller(identity), approval).await?;
     shared.gate.answer(row.approval, row.run, Answer { says, note, by }).await?;
@@ -205,9 +204,9 @@ fn lasts(request: &api::GrantApproval) -> Result<Lasts, Failure> {
     }
 }
 
-async fn answered(shared: &Shared, approval: ApprovalId) -> Result<Json<api::ApprovalInfo>, Failure> {
+async fn answered(shared: &Shared, approval: ApprovalId) -> Result<Seen<api::ApprovalInfo>, Failure> {
     let row = row_of(shared, approval).await?;
-    Ok(Json(info(shared, row, Detail::Whole).await?))
+    Ok(Seen(info(shared, row, Detail::Whole).await?))
 }
 
 async fn row_of(shared: &Shared, approval: ApprovalId) -> Result<ApprovalRow, Failure> {

@@ -10,7 +10,6 @@ mod stats;
 
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use portcullis_core::id::{ApprovalId, Digest, DigestBuilder, canonical_json};
@@ -23,6 +22,7 @@ use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 pub(super) use self::decide::{answer, grant, grant_together, granted, refuse, revoke, say};
+pub(super) use self::queue::Settled;
 use self::shown::{Detail, info};
 pub(super) use self::stats::stats;
 
@@ -30,6 +30,7 @@ use super::Shared;
 use super::auth::Caller;
 use super::error::Failure;
 use super::queries::{self, LIST_MAX, may_see, read};
+use super::seen::Seen;
 use crate::api;
 
 /// Most entries of one run in a listing.
@@ -53,7 +54,7 @@ pub(super) async fn list(
     State(shared): State<Shared>,
     caller: Caller,
     Query(which): Query<Which>,
-) -> Result<Json<api::Approvals>, Failure> {
+) -> Result<Seen<api::Approvals>, Failure> {
     let until = Instant::now() + Duration::from_millis(which.wait_ms.min(api::WAIT_MS_MAX).into());
     // From before the look, so that no change falls between the two.
     let mut commits = shared.gate.watch();
@@ -61,7 +62,7 @@ pub(super) async fn list(
         let list = listed(&shared, &caller, which.state).await?;
         let known = which.since.is_some() && which.since == list.version;
         if !known || timeout_at(until, bears_on_approvals(&mut commits)).await.is_err() {
-            return Ok(Json(list));
+            return Ok(Seen(list));
         }
         tokio::time::sleep(LISTED_AGAIN).await;
     }
@@ -119,9 +120,9 @@ pub(super) async fn show(
     State(shared): State<Shared>,
     caller: Caller,
     Path(approval): Path<String>,
-) -> Result<Json<api::ApprovalInfo>, Failure> {
+) -> Result<Seen<api::ApprovalInfo>, Failure> {
     let row = find(&shared, &caller, &approval).await?;
-    Ok(Json(info(&shared, row, Detail::Whole).await?))
+    Ok(Seen(info(&shared, row, Detail::Whole).await?))
 }
 
 /// A request as it is shown to a person.

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
 use axum::extract::State;
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{ApprovalFilter, ApprovalRow, ApprovalState};
 
-use super::{Failure, Shared, read};
+use super::{Failure, Seen, Shared, read};
 use crate::api;
 use crate::daemon::auth::Approver;
 
@@ -16,9 +15,9 @@ const MICROS_PER_SECOND: u64 = 1_000_000;
 pub(in super::super) async fn stats(
     State(shared): State<Shared>,
     Approver(_): Approver,
-) -> Result<Json<api::Stats>, Failure> {
+) -> Result<Seen<api::Stats>, Failure> {
     let rows = read(&shared, |reader| reader.approvals(&ApprovalFilter::default())).await?;
-    Ok(Json(of(&rows)))
+    Ok(Seen(of(&rows)))
 }
 
 #[derive(Default)]

@@ -1,7 +1,6 @@
 //! Answers from a webhook's side. They are signed like the messages that they answer, name the nonce of the request, and
 //! carry the credential of the approver who decides: a secret that a service holds is nobody's decision.
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -18,6 +17,7 @@ use crate::daemon::Shared;
 use crate::daemon::approvals::{find, granted, say, shown_whole};
 use crate::daemon::auth::{Approver, Caller};
 use crate::daemon::error::Failure;
+use crate::daemon::seen::Seen;
 
 pub(in super::super) async fn answer(
     State(shared): State<Shared>,
@@ -25,7 +25,7 @@ pub(in super::super) async fn answer(
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Json<api::ApprovalInfo>, Failure> {
+) -> Result<Seen<api::ApprovalInfo>, Failure> {
     let webhook = named(&shared, &name)?;
     let secret = Secret::read(&webhook.secret_file).map_err(|why| {
         let message = format!("the secret of the webhook `{name}` cannot be used: {why}");
@@ -54,7 +54,7 @@ pub(in super::super) async fn answer(
                     standing.told.remove(&row.approval);
                 }
             }
-            Ok(Json(done?.told(&shared).await?))
+            Ok(Seen(done?.told(&shared).await?))
         }
         WebhookDecision::Refuse => {
             say(&shared, identity, &row.approval.to_string(), Says::Refuse, answer.note).await

@@ -1,15 +1,20 @@
 //! `portcullis approvals watch`: each request as it comes and, at a terminal, the decision about it.
 
+mod prompt;
+
 use std::collections::BTreeSet;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use portcullis_core::display::{line, start_of};
 use portcullis_core::id::ApprovalId;
-use portcullis_gateway::api::{AnswerApproval, ApprovalInfo, GrantApproval, QueuedInfo, RefuseApproval};
+use portcullis_gateway::api::{
+    AnswerApproval, ApprovalFilter, ApprovalInfo, GrantApproval, QueuedInfo, RefuseApproval,
+};
 use portcullis_gateway::client::ClientError;
 
+use self::prompt::Prompt;
 use super::show::{decided, show, waiting, what};
 use crate::cli::Global;
 use crate::daemon::{Daemon, told};
@@ -45,6 +50,7 @@ pub(super) fn watch(
     global: &Global,
 ) -> Result<(), Failure> {
     let asks = !global.json && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let deciding = asks.then(|| Deciding { daemon, global, prompt: Prompt::open() });
     let mut known: Option<BTreeSet<ApprovalId>> = None;
     let (mut away, mut version, mut queued) = (false, None, None);
     loop {
@@ -83,7 +89,11 @@ pub(super) fn watch(
             if watching.notify {
                 notify(&request);
             }
-            if asks && matches!(ask(out, daemon, request, global)?, Next::Stop) || watching.once {
+            let stops = match &deciding {
+                Some(deciding) => matches!(deciding.about(out, request, list.approvals.len())?, Next::Stop),
+                None => false,
+            };
+            if stops || watching.once {
                 return Ok(());
             }
         }
@@ -102,62 +112,90 @@ fn say_queued(before: &mut Option<QueuedInfo>, now: Option<QueuedInfo>) {
     *before = now;
 }
 
-/// Asks for the decision on a request that is on the screen. What changed meanwhile is shown and asked about again.
-fn ask(out: &mut Out, daemon: &Daemon, mut request: ApprovalInfo, global: &Global) -> Result<Next, Failure> {
-    let id = request.approval.to_string();
-    loop {
-        let Some(key) = read("[g]rant once  [r]efuse  [a]nswer the agent  [s]kip  [q]uit: ")? else {
-            return Ok(Next::Stop);
-        };
-        let answered = match key.as_str() {
-            "g" => {
-                let mut grant = GrantApproval::of(&request);
-                if request.wanted.as_ref().is_some_and(|wanted| wanted.note) {
-                    grant.note = read("Why (for the record; required): ")?.filter(|note| !note.is_empty());
+/// A person at a terminal who decides what waits.
+struct Deciding<'a> {
+    daemon: &'a Daemon,
+    global: &'a Global,
+    prompt: Prompt,
+}
+
+impl Deciding<'_> {
+    /// Asks for the decision on a request that is on the screen. What changed meanwhile is shown and asked about again.
+    /// `waiting` requests wait, with it.
+    fn about(&self, out: &mut Out, mut request: ApprovalInfo, waiting: usize) -> Result<Next, Failure> {
+        let id = request.approval.to_string();
+        let mut others = Others { about: request.approval, said: waiting.saturating_sub(1) };
+        loop {
+            let question = "[g]rant once  [r]efuse  [a]nswer the agent  [s]kip  [q]uit: ";
+            let Some(key) = self.prompt.ask(question, || others.news(self.daemon))? else {
+                return Ok(Next::Stop);
+            };
+            let answered = match key.as_str() {
+                "g" => {
+                    let mut grant = GrantApproval::of(&request);
+                    if request.wanted.as_ref().is_some_and(|wanted| wanted.note) {
+                        grant.note = self.words("Why (for the record; required): ")?;
+                    }
+                    self.daemon.try_ask(|client| client.grant(&id, &grant))
                 }
-                daemon.try_ask(|client| client.grant(&id, &grant))
+                "r" => {
+                    let refusal =
+                        RefuseApproval { note: self.words("Why (the agent is told; may be empty): ")? };
+                    self.daemon.try_ask(|client| client.refuse(&id, &refusal))
+                }
+                "a" => {
+                    let Some(note) = self.words("What the agent is told: ")? else { continue };
+                    let answer = AnswerApproval { note };
+                    self.daemon.try_ask(|client| client.answer(&id, &answer))
+                }
+                "s" | "" => return Ok(Next::Go),
+                "q" => return Ok(Next::Stop),
+                _ => continue,
+            };
+            match answered {
+                Ok(approval) => {
+                    decided(out, &approval, self.global)?;
+                    out.flush()?;
+                    return Ok(Next::Go);
+                }
+                Err(error @ ClientError::Refused { status: 400..500, .. }) => {
+                    anstream::eprintln!("{}", line(&error.to_string()));
+                    request = self.daemon.ask(|client| client.approval(&id))?;
+                    show(out, &request, self.global)?;
+                    out.flush()?;
+                }
+                Err(error) => return Err(told(&error)),
             }
-            "r" => {
-                let note = read("Why (the agent is told; may be empty): ")?.filter(|note| !note.is_empty());
-                let refusal = RefuseApproval { note };
-                daemon.try_ask(|client| client.refuse(&id, &refusal))
-            }
-            "a" => {
-                let Some(note) = read("What the agent is told: ")?.filter(|note| !note.is_empty()) else {
-                    continue;
-                };
-                let answer = AnswerApproval { note };
-                daemon.try_ask(|client| client.answer(&id, &answer))
-            }
-            "s" | "" => return Ok(Next::Go),
-            "q" => return Ok(Next::Stop),
-            _ => continue,
-        };
-        match answered {
-            Ok(approval) => {
-                decided(out, &approval, global)?;
-                out.flush()?;
-                return Ok(Next::Go);
-            }
-            Err(error @ ClientError::Refused { status: 400..500, .. }) => {
-                anstream::eprintln!("{}", line(&error.to_string()));
-                request = daemon.ask(|client| client.approval(&id))?;
-                show(out, &request, global)?;
-                out.flush()?;
-            }
-            Err(error) => return Err(told(&error)),
         }
+    }
+
+    /// Words of the person; none where there are none.
+    fn words(&self, question: &str) -> Result<Option<String>, Failure> {
+        Ok(self.prompt.ask(question, || None)?.filter(|words| !words.is_empty()))
     }
 }
 
-/// A line from the terminal; none where there are no more.
-fn read(prompt: &str) -> Result<Option<String>, Failure> {
-    let mut asks = std::io::stderr();
-    write!(asks, "{prompt}")?;
-    asks.flush()?;
-    let mut answer = String::new();
-    let bytes = std::io::stdin().read_line(&mut answer)?;
-    Ok((bytes > 0).then(|| answer.trim().to_owned()))
+/// What waits beside the request that a person is asked about.
+struct Others {
+    about: ApprovalId,
+    /// How many the person knows of.
+    said: usize,
+}
+
+impl Others {
+    /// Whether more wait than before, in a sentence. A daemon that is gone is told of when the decision is sent.
+    fn news(&mut self, daemon: &Daemon) -> Option<String> {
+        let list = daemon.try_ask(|client| client.list_approvals(ApprovalFilter::Pending)).ok()?;
+        if !list.approvals.iter().any(|request| request.approval == self.about) {
+            return None;
+        }
+        let others = list.approvals.len() - 1;
+        let before = std::mem::replace(&mut self.said, others);
+        (others > before).then(|| match others {
+            1 => "1 more request waits".to_owned(),
+            others => format!("{others} more requests wait"),
+        })
+    }
 }
 
 /// Shows a notification, if the desktop has a program for that. It names the tool and the id, and nothing that the agent
@@ -170,7 +208,9 @@ fn notify(request: &ApprovalInfo) {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
-    if let Err(error) = shown {
-        anstream::eprintln!("no desktop notification: cannot start notify-send: {error}");
+    match shown {
+        Ok(status) if status.success() => {}
+        Ok(status) => anstream::eprintln!("no desktop notification: notify-send failed ({status})"),
+        Err(error) => anstream::eprintln!("no desktop notification: cannot start notify-send: {error}"),
     }
 }
