@@ -24,6 +24,7 @@ pub mod host;
 pub mod id;
 pub mod infer;
 pub mod keywords;
+pub mod kept;
 pub mod label;
 pub mod lexicon;
 pub mod likeness;

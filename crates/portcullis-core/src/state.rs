@@ -10,6 +10,7 @@ use crate::event::{
 };
 use crate::finding::Finding;
 use crate::id::{ActionId, ApprovalId, Digest};
+use crate::kept::KeptOp;
 use crate::label::{Label, LabelSet};
 use crate::likeness::Likeness;
 use crate::limits::{DENIALS_REMEMBERED_MAX, OPEN_ACTIONS_MAX};
@@ -27,6 +28,7 @@ pub mod confirmations;
 pub mod contained;
 mod counts;
 mod frozen;
+mod kept;
 pub mod progress;
 mod work;
 
@@ -38,6 +40,7 @@ use self::contained::Containments;
 use self::counts::VerdictCounts;
 use self::frozen::RunClock;
 pub use self::frozen::RunFreeze;
+pub use self::kept::Kept;
 pub use self::work::Works;
 
 /// Whether the run may go on.
@@ -122,6 +125,7 @@ pub struct RunState {
     usage: Usage,
     contained: Containments,
     works: Works,
+    kept: Kept,
 }
 
 impl RunState {
@@ -223,6 +227,11 @@ impl RunState {
     /// The work items, and the calls that evidence may cite.
     pub fn works(&self) -> &Works {
         &self.works
+    }
+
+    /// The session state, and what the run did to facts that outlive it.
+    pub fn kept(&self) -> &Kept {
+        &self.kept
     }
 
     /// How the agent is connected, as whoever opened the run says: `mcp`, `http`, `trace`, ...
@@ -352,6 +361,7 @@ impl RunState {
         self.seq = event.seq;
         self.usage.apply(event);
         self.works.follow(event);
+        self.kept.follow(event);
         match &event.body {
             EventBody::RunOpened(opened) => {
                 self.principal = Some(opened.principal.clone());
@@ -408,9 +418,15 @@ impl RunState {
                 }
             },
             EventBody::RunClosed { state, .. } => self.closed = Some(Phase::Closed(*state)),
+            // Whoever is handed what was kept has seen what the run had seen that kept it.
+            EventBody::Fact(record) if record.op == KeptOp::Read => {
+                self.labels.extend(record.labels.iter().cloned());
+            }
             EventBody::Enforcement { action: None, .. }
             | EventBody::Output {}
             | EventBody::Work(_)
+            | EventBody::State(_)
+            | EventBody::Fact(_)
             | EventBody::Gap { .. } => {}
             EventBody::Evidence { name, digest } => {
                 if name == CONFIRMED && event.actor == Actor::user() {
