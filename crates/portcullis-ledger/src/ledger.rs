@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use portcullis_core::freeze::Freeze;
 use portcullis_core::id::{ApprovalId, Commitment, RunId, SegmentId};
+use portcullis_core::kept::KeptId;
 use portcullis_core::state::progress::Progress;
 use portcullis_core::time::Timestamp;
 use portcullis_proof::Digest;
@@ -34,6 +35,7 @@ use crate::rows::{
     RunSummary, SegmentRow, StoredEvent,
 };
 use crate::sqlite::{OpenOptions, SqliteEraser, SqliteLedger, SqliteReader};
+use crate::facts::{FactFilter, FactRow};
 use crate::taints::StoredTaints;
 
 /// What a store answers later.
@@ -325,6 +327,15 @@ pub trait Reader: fmt::Debug + Send {
     /// What was written with the words of others, and with which key it is looked up. Read once, when a process begins to
     /// write runs.
     fn taints(&self) -> Result<StoredTaints, LedgerError>;
+
+    /// Facts, the newest first.
+    fn facts(&self, filter: &FactFilter) -> Result<Vec<FactRow>, LedgerError>;
+
+    /// The fact of that name, gone or not.
+    fn fact(&self, id: KeptId) -> Result<Option<FactRow>, LedgerError>;
+
+    /// How many facts were ever established in the store.
+    fn facts_ever(&self) -> Result<u64, LedgerError>;
 
     /// Approvals, newest first.
     fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<ApprovalRow>, LedgerError>;

@@ -19,6 +19,7 @@ mod ledger;
 pub mod log;
 mod rows;
 mod sqlite;
+mod facts;
 mod taints;
 
 pub use chain::{Append, ChainedLine, EVENTS_PER_APPEND_MAX, Head, Lease, Owner, StoredPayload};
@@ -37,6 +38,9 @@ pub use rows::{
 pub use sqlite::{
     BATCH_EVENTS_MAX, COMPACT_BYTES_MAX, OpenOptions, QUEUE_BYTES_MAX, QUEUE_REQUESTS_MAX, SqliteEraser,
     SqliteLedger, SqliteReader, WriterStats, copy_file, copy_folder, copy_store,
+};
+pub use facts::{
+    FACTS_LISTED_MAX, FACTS_MAX, FactChange, FactFilter, FactReader, FactRow, Gone, NewFactRow,
 };
 pub use taints::{
     Forgotten, StoredTaints, TAINTS_MAX, TAINTS_OF_PRINCIPAL_MAX, TAINTS_OF_THING_MAX, TaintRow,

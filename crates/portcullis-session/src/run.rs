@@ -8,6 +8,7 @@ mod approval_rows;
 mod contained;
 mod frozen;
 mod judging;
+mod kept;
 mod kin;
 mod taint_rows;
 mod work;
@@ -29,6 +30,7 @@ use portcullis_ledger::{Head, Ledger};
 use tokio::sync::{Mutex, MutexGuard, Notify};
 
 use self::judging::Needs;
+pub use self::kept::{FactsAsked, FactsPage, HISTORY_PAGE_MAX};
 pub(crate) use self::kin::{Above, Family, digest_of};
 
 use crate::batch::Batch;

@@ -284,8 +284,11 @@ pub fn forget(
     Ok(KeptRecord { fact: Some(id), request, words, ..KeptRecord::new(KeptOp::Forget) })
 }
 
-/// That a fact can be read.
-pub(super) fn known(field: impl Into<String>, id: KeptId, standing: Standing) -> Result<(), KeptError> {
+/// Refuses what names a fact that cannot be read.
+///
+/// # Errors
+/// It is not there for this run, or was forgotten.
+pub fn known(field: impl Into<String>, id: KeptId, standing: Standing) -> Result<(), KeptError> {
     let (refusal, reason) = match standing {
         Standing::Held => return Ok(()),
         Standing::Forgotten => (Refusal::Forgotten, format!("fact {id} was forgotten")),

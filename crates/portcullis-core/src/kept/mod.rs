@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::cell::{Cell, CellId, CellOp, CellRecord, CellWords, Put, STATE, put};
 pub use self::fact::{
-    FACT, Foreign, KeptFact, KeptId, KeptOp, KeptRecord, KeptScope, KeptWords, NewFact, Standing, forget, read,
+    FACT, Foreign, KeptFact, KeptId, KeptOp, KeptRecord, KeptScope, KeptWords, NewFact, Standing, forget, known, read,
     write,
 };
 

@@ -12,6 +12,7 @@ mod freezes;
 mod governance;
 mod hooks;
 mod idle;
+mod kept;
 mod listen;
 mod log;
 pub mod mark;

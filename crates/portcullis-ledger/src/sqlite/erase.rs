@@ -28,6 +28,7 @@ use crate::sqlite::ledger::OpenOptions;
 use crate::sqlite::read::{SqliteReader, last_segment, run_number};
 use crate::sqlite::schema::{Files, TO_SCRUB, unsigned};
 use crate::sqlite::taints;
+use crate::sqlite::facts;
 
 /// A step overwrites at most so many payloads,
 const STEP_PAYLOADS_MAX: usize = 256;
@@ -211,6 +212,7 @@ fn bury(
         overwrite.execute([payload.number])?;
         insert.execute(params![run, payload.commitment, at.as_micros(), by, reason])?;
         taints::blank(transaction, run, &payload.commitment)?;
+        facts::blank(transaction, run, &payload.commitment)?;
         for action in &payload.actions {
             changed += scope.execute(params![run, action.as_bytes()])?;
         }

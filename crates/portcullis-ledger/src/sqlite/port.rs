@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use portcullis_core::freeze::Freeze;
 use portcullis_core::id::{ApprovalId, Commitment, RunId, SegmentId};
+use portcullis_core::kept::KeptId;
 use portcullis_core::state::progress::Progress;
 use portcullis_core::time::Timestamp;
 use portcullis_proof::Digest;
@@ -19,6 +20,7 @@ use crate::rows::{
     RunSummary, SegmentRow, StoredEvent,
 };
 use crate::sqlite::{SqliteEraser, SqliteLedger, SqliteReader};
+use crate::facts::{FactFilter, FactRow};
 use crate::taints::StoredTaints;
 
 type Answer<T> = Result<T, LedgerError>;
@@ -119,6 +121,18 @@ impl Reader for SqliteReader {
 
     fn taints(&self) -> Answer<StoredTaints> {
         self.taints()
+    }
+
+    fn facts(&self, filter: &FactFilter) -> Answer<Vec<FactRow>> {
+        self.facts(filter)
+    }
+
+    fn fact(&self, id: KeptId) -> Answer<Option<FactRow>> {
+        self.fact(id)
+    }
+
+    fn facts_ever(&self) -> Answer<u64> {
+        self.facts_ever()
     }
 
     fn approvals(&self, filter: &ApprovalFilter) -> Answer<Vec<ApprovalRow>> {

@@ -35,6 +35,7 @@ use crate::sqlite::room;
 use crate::sqlite::schema::{EVENTS_PER_RUN_MAX, Files, RUNS_MAX, event_key, signed};
 use crate::sqlite::summaries::{self, Summary};
 use crate::sqlite::taints;
+use crate::sqlite::facts;
 
 /// A transaction takes no further request once it has this many events.
 pub const BATCH_EVENTS_MAX: usize = 1_024;
@@ -390,6 +391,9 @@ fn write_append(
         }
         for taint in &append.taints {
             taints::put(transaction, owned.run, taint)?;
+        }
+        for fact in &append.facts {
+            facts::put(transaction, owned.run, fact)?;
         }
         summaries::put(transaction, owned.run, &summary_of(append, after))?;
         rusqlite::Result::Ok(())

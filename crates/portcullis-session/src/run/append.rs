@@ -49,6 +49,7 @@ impl Live {
             payloads: batch.payloads,
             approvals,
             taints: taints.clone(),
+            facts: self.fact_changes(&batch.events),
             progress: progress.clone(),
         };
         self.in_doubt = true;
