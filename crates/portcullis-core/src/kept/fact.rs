@@ -364,6 +364,7 @@ impl fmt::Display for KeptRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.op, self.fact) {
             (KeptOp::Write, _) => f.write_str("write a fact")?,
+            (KeptOp::Read, _) if self.facts.len() == 1 => f.write_str("read 1 fact")?,
             (KeptOp::Read, _) => write!(f, "read {} facts", self.facts.len())?,
             (KeptOp::Forget, Some(fact)) => write!(f, "forget fact {fact}")?,
             (KeptOp::Forget, None) => f.write_str("forget a fact")?,

@@ -32,7 +32,8 @@ pub(super) async fn keys(
     caller: Caller,
     Path(run): Path<String>,
 ) -> Result<Json<api::StateAnswer>, Failure> {
-    Ok(Json(listed(&find(&shared, &caller, &run).await?).await))
+    let run = find(&shared, &caller, &run).await?;
+    Ok(Json(listed(&run).await))
 }
 
 pub(super) async fn state(

@@ -16,6 +16,7 @@ mod kept;
 mod listen;
 mod log;
 pub mod mark;
+mod postconditions;
 mod queries;
 mod routes;
 mod server;

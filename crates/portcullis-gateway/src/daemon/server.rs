@@ -26,7 +26,7 @@ use super::connections;
 use super::error::DaemonError;
 use super::listen::Hold;
 use super::shares::Shares;
-use super::{DaemonOptions, Shared, mark, routes, webhooks};
+use super::{DaemonOptions, Shared, mark, postconditions, routes, webhooks};
 use crate::api;
 use crate::contained::LevelSource;
 use crate::contract_source::ContractSource;
@@ -117,9 +117,11 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
 
     let summaries = tokio::spawn(tell_summaries(Arc::clone(&gate)));
     let telling = tokio::spawn(webhooks::keep_telling(shared));
+    let looking = tokio::spawn(postconditions::keep_looking(Arc::clone(&gate)));
     keep_house(&gate, signals).await;
     summaries.abort();
     telling.abort();
+    looking.abort();
     info!("stopping");
     gate.close_all().await;
     // Those who wait for an approver are not waited for.

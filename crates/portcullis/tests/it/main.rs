@@ -47,6 +47,7 @@ mod payloads;
 #[cfg(test)]
 mod peers;
 #[cfg(test)]
+mod peers_kept;
 mod peers_work;
 #[cfg(test)]
 mod policy;
