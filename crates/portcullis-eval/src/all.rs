@@ -27,7 +27,8 @@ use crate::trajectory::tau;
 use crate::worlds::names::Choice;
 use crate::worlds::table::{Cell, Section};
 use crate::{
-    claims, eicu_ac, health_records, ifeval, mind2web_sc, policy_guard, scenarios, stream, text, web_rules, worlds,
+    claims, eicu_ac, health_records, ifeval, mind2web_sc, policy_guard, scenarios, stream, text, web_rules,
+    worlds,
 };
 
 /// Name of the suite.

@@ -12,8 +12,8 @@ use portcullis_proof::export::PAYLOAD_BYTES_MAX;
 use portcullis_proof::{Digest, Hex, event_hash, event_link, payload_commitment};
 
 use crate::error::Refusal;
-use crate::rows::ApprovalRow;
 use crate::facts::FactChange;
+use crate::rows::ApprovalRow;
 use crate::taints::TaintRow;
 
 /// The most events of one append.

@@ -29,13 +29,13 @@ use portcullis_proof::export::SegmentState;
 use crate::chain::{Append, Head, StoredPayload};
 use crate::erasure::{Erased, ErasureRow, Selection, Tombstone};
 use crate::error::LedgerError;
+use crate::facts::{FactFilter, FactRow};
 use crate::log::{Anchor, LogPlaces, NotAnchored};
 use crate::rows::{
     ApprovalFilter, ApprovalRow, ExportOptions, ExportSummary, FreezeFilter, Integrity, RunFilter,
     RunSummary, SegmentRow, StoredEvent,
 };
 use crate::sqlite::{OpenOptions, SqliteEraser, SqliteLedger, SqliteReader};
-use crate::facts::{FactFilter, FactRow};
 use crate::taints::StoredTaints;
 
 /// What a store answers later.

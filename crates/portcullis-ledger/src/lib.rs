@@ -13,18 +13,19 @@ mod chain;
 pub mod clock;
 mod erasure;
 mod error;
+mod facts;
 pub mod hammer;
 mod kin;
 mod ledger;
 pub mod log;
 mod rows;
 mod sqlite;
-mod facts;
 mod taints;
 
 pub use chain::{Append, ChainedLine, EVENTS_PER_APPEND_MAX, Head, Lease, Owner, StoredPayload};
 pub use erasure::{CONTAINS_BYTES_MIN, Erased, ErasureRow, Selection, TOMBSTONE_TEXT_BYTES_MAX, Tombstone};
 pub use error::{LedgerError, Refusal};
+pub use facts::{FACTS_LISTED_MAX, FACTS_MAX, FactChange, FactFilter, FactReader, FactRow, Gone, NewFactRow};
 pub use kin::Kin;
 pub use ledger::{
     Eraser, Later, Ledger, Location, NewSegment, OpenedSegment, Reader, RecoveredSegment, RecoveryReport,
@@ -38,9 +39,6 @@ pub use rows::{
 pub use sqlite::{
     BATCH_EVENTS_MAX, COMPACT_BYTES_MAX, OpenOptions, QUEUE_BYTES_MAX, QUEUE_REQUESTS_MAX, SqliteEraser,
     SqliteLedger, SqliteReader, WriterStats, copy_file, copy_folder, copy_store,
-};
-pub use facts::{
-    FACTS_LISTED_MAX, FACTS_MAX, FactChange, FactFilter, FactReader, FactRow, Gone, NewFactRow,
 };
 pub use taints::{
     Forgotten, StoredTaints, TAINTS_MAX, TAINTS_OF_PRINCIPAL_MAX, TAINTS_OF_THING_MAX, TaintRow,

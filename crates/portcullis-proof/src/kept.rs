@@ -44,7 +44,9 @@ impl Cells {
         if body.has("replaces") {
             let replaces = body.number("replaces")?;
             if now != Some(replaces) {
-                return violation(format!("cell {cell} is put in place of event {replaces}, which did not put it"));
+                return violation(format!(
+                    "cell {cell} is put in place of event {replaces}, which did not put it"
+                ));
             }
         } else if now.is_some() {
             return violation(format!("cell {cell} is put without the version that it replaces"));

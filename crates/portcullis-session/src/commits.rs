@@ -97,6 +97,7 @@ impl Commits {
             )
         });
         // With nobody watching there is nobody to tell.
-        let _ = self.watchers.send(Commit { run, first: first.seq, last: last.seq, progress, approvals, wrote });
+        let _ =
+            self.watchers.send(Commit { run, first: first.seq, last: last.seq, progress, approvals, wrote });
     }
 }

@@ -36,7 +36,7 @@ pub(crate) use self::kin::{Above, Family, digest_of};
 use crate::batch::Batch;
 use crate::commits::Commits;
 use crate::delegated::Delegated;
-use crate::engine::{WriteCheck, Answer, Engine, Reach, Reported, Teller, TextJudgement};
+use crate::engine::{Answer, Engine, Reach, Reported, Teller, TextJudgement, WriteCheck};
 use crate::env::{Env, SystemEnv};
 use crate::error::SessionError;
 use crate::facts::{Asked, FactSources, Gathered, NoSources, Sources};

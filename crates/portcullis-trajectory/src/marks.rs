@@ -113,7 +113,9 @@ pub fn find(text: &str, wanted: &HashSet<u64>) -> Found {
 /// All marks of a text, of its sentences and of its values.
 pub fn all(text: &str) -> Vec<u64> {
     let mut marks = Vec::new();
-    each_sentence(text, |said| marks.extend(said.mark().into_iter().chain(said.values.iter().map(|value| value.hash))));
+    each_sentence(text, |said| {
+        marks.extend(said.mark().into_iter().chain(said.values.iter().map(|value| value.hash)))
+    });
     marks
 }
 

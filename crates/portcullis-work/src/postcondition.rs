@@ -9,8 +9,19 @@ use super::{NotPassed, file};
 
 /// Arguments that hold what is written, by the names that tools for files give them.
 const CONTENT: [&str; 13] = [
-    "content", "contents", "data", "file_content", "file_text", "insert_text", "new_content", "new_str", "new_string",
-    "new_text", "newText", "replacement", "text",
+    "content",
+    "contents",
+    "data",
+    "file_content",
+    "file_text",
+    "insert_text",
+    "new_content",
+    "new_str",
+    "new_string",
+    "new_text",
+    "newText",
+    "replacement",
+    "text",
 ];
 /// Texts of one call that are looked for.
 const TEXTS_MAX: usize = 64;
@@ -63,7 +74,9 @@ pub fn look(workspace: Option<&Path>, path: &str, texts: &[&str]) -> Looked {
     };
     if !workspace.is_dir() {
         let folder = workspace.display();
-        return Looked::NotChecked(format!("the folder in which the agent works, `{folder}`, is not on this machine"));
+        return Looked::NotChecked(format!(
+            "the folder in which the agent works, `{folder}`, is not on this machine"
+        ));
     }
     if !Path::new(path).starts_with(workspace) {
         return Looked::NotChecked("it is outside of the folder in which the agent works".to_owned());
@@ -97,7 +110,10 @@ mod tests {
             texts_written(&json!({"file_path": "/a", "old_string": "x", "new_string": "y"})),
             Some(vec!["y"])
         );
-        assert_eq!(texts(&json!({"path": "/a", "edits": [{"oldText": "a", "newText": "b"}, {"newText": "c"}]})), Some(2));
+        assert_eq!(
+            texts(&json!({"path": "/a", "edits": [{"oldText": "a", "newText": "b"}, {"newText": "c"}]})),
+            Some(2)
+        );
         assert_eq!(texts(&json!({"command": "echo x > /a"})), Some(0));
         assert_eq!(texts(&json!({"edits": vec![json!({"newText": "b"}); TEXTS_MAX + 1]})), None);
     }
@@ -115,7 +131,10 @@ mod tests {
         assert!(matches!(look(&at("a"), &["four"]), Looked::Broken(_)));
         assert!(matches!(look(&at("missing"), &["one"]), Looked::Broken(_)));
         assert!(matches!(look(&at("link"), &["one"]), Looked::NotChecked(_)));
-        assert!(matches!(look(&outside.path().join("b").display().to_string(), &["one"]), Looked::NotChecked(_)));
+        assert!(matches!(
+            look(&outside.path().join("b").display().to_string(), &["one"]),
+            Looked::NotChecked(_)
+        ));
         let elsewhere = Some(Path::new("/no/such/folder"));
         assert!(matches!(super::look(elsewhere, "/no/such/folder/a", &["one"]), Looked::NotChecked(_)));
         assert!(matches!(super::look(None, &at("a"), &["two"]), Looked::NotChecked(_)));

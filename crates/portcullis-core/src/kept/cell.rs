@@ -4,9 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    CELLS_MAX, KEY_BYTES_MAX, KeptError, Refusal, STATE_BYTES_MAX, VALUE_BYTES_MAX, text_within,
-};
+use super::{CELLS_MAX, KEY_BYTES_MAX, KeptError, Refusal, STATE_BYTES_MAX, VALUE_BYTES_MAX, text_within};
 use crate::id::RequestId;
 use crate::label::LabelSet;
 use crate::state::Kept;
@@ -118,7 +116,10 @@ pub fn put(kept: &Kept, asked: Put, labels: &LabelSet) -> Result<CellRecord, Kep
     text_within("key", &asked.key, KEY_BYTES_MAX)?;
     if asked.value.len() > VALUE_BYTES_MAX {
         let bytes = asked.value.len();
-        return Err(KeptError::field("value", format!("has {bytes} bytes as JSON; the limit is {VALUE_BYTES_MAX}")));
+        return Err(KeptError::field(
+            "value",
+            format!("has {bytes} bytes as JSON; the limit is {VALUE_BYTES_MAX}"),
+        ));
     }
     let before = kept.cell(&asked.key);
     let current = before.map(|cell| cell.version);
@@ -131,13 +132,23 @@ pub fn put(kept: &Kept, asked: Put, labels: &LabelSet) -> Result<CellRecord, Kep
     };
     if kept.state_bytes() + added > STATE_BYTES_MAX {
         let reason = format!("the state of this run would take more than {STATE_BYTES_MAX} bytes");
-        return Err(KeptError::new(Refusal::Full, "value", reason, "put a shorter value, or shorten another"));
+        return Err(KeptError::new(
+            Refusal::Full,
+            "value",
+            reason,
+            "put a shorter value, or shorten another",
+        ));
     }
     let cell = match before {
         Some(cell) => cell.id,
         None if kept.cells_made() >= CELLS_MAX => {
             let reason = format!("the state of this run has {CELLS_MAX} keys, which is the limit");
-            return Err(KeptError::new(Refusal::Full, "key", reason, "put the value under a key that is there"));
+            return Err(KeptError::new(
+                Refusal::Full,
+                "key",
+                reason,
+                "put the value under a key that is there",
+            ));
         }
         None => kept.next_cell(),
     };

@@ -34,7 +34,9 @@ impl fmt::Display for KeptId {
 
 /// Text that names no fact.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` names no fact; a fact is named by run and event, as `0199ab3c....17` with all 32 digits of the run")]
+#[error(
+    "`{0}` names no fact; a fact is named by run and event, as `0199ab3c....17` with all 32 digits of the run"
+)]
 pub struct ParseKeptIdError(String);
 
 impl FromStr for KeptId {
@@ -43,7 +45,8 @@ impl FromStr for KeptId {
     fn from_str(text: &str) -> Result<Self, ParseKeptIdError> {
         let error = || ParseKeptIdError(text.chars().take(80).collect());
         let (run, seq) = text.split_once('.').ok_or_else(error)?;
-        let is_number = !seq.is_empty() && seq.bytes().all(|byte| byte.is_ascii_digit()) && !seq.starts_with('0');
+        let is_number =
+            !seq.is_empty() && seq.bytes().all(|byte| byte.is_ascii_digit()) && !seq.starts_with('0');
         let seq = seq.parse().ok().filter(|_| is_number).ok_or_else(error)?;
         Ok(Self { run: run.parse().map_err(|_| error())?, seq })
     }

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::cell::{Cell, CellId, CellOp, CellRecord, CellWords, Put, STATE, put};
 pub use self::fact::{
-    FACT, Foreign, KeptFact, KeptId, KeptOp, KeptRecord, KeptScope, KeptWords, NewFact, Standing, forget, known, read,
-    write,
+    FACT, Foreign, KeptFact, KeptId, KeptOp, KeptRecord, KeptScope, KeptWords, NewFact, Standing, forget,
+    known, read, write,
 };
 
 /// Most keys in the state of a run.

@@ -102,7 +102,8 @@ fn a_fact_is_named_by_its_event_and_what_it_names_must_be_there() {
         assert!(text.parse::<KeptId>().is_err(), "{text}");
     }
     let mut world = World::new(RUN);
-    let new = |replaces: &[KeptId]| NewFact { text: "t".into(), replaces: replaces.into(), ..NewFact::default() };
+    let new =
+        |replaces: &[KeptId]| NewFact { text: "t".into(), replaces: replaces.into(), ..NewFact::default() };
     assert_eq!(refusal(world.write(NewFact::default(), &|_| Standing::Held)).0, Refusal::Malformed);
     assert_eq!(refusal(world.write(new(&[id]), &|_| Standing::Unknown)).0, Refusal::Unknown);
     assert_eq!(refusal(world.write(new(&[id]), &|_| Standing::Forgotten)).0, Refusal::Forgotten);

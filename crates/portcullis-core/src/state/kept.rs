@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::event::{Event, EventBody};
 use crate::id::RequestId;
 use crate::kept::{
-    CELLS_MAX, Cell, CellId, CellRecord, FACTS_OF_RUN_MAX, KeptId, KeptOp, KeptRecord, REQUESTS_REMEMBERED_MAX,
+    CELLS_MAX, Cell, CellId, CellRecord, FACTS_OF_RUN_MAX, KeptId, KeptOp, KeptRecord,
+    REQUESTS_REMEMBERED_MAX,
 };
 use crate::recent::Recent;
 

@@ -315,7 +315,10 @@ mod tests {
 
     /// A task of a half.
     fn task(half: Half) -> String {
-        (0..).map(|n: u32| n.to_string()).find(|task| Half::of(&format!("tau2/retail/{task}")) == half).unwrap()
+        (0..)
+            .map(|n: u32| n.to_string())
+            .find(|task| Half::of(&format!("tau2/retail/{task}")) == half)
+            .unwrap()
     }
 
     #[test]
@@ -337,7 +340,10 @@ mod tests {
             assert_eq!(!line["unshown"].as_array().unwrap().is_empty(), *flagged, "{call:?} {reply}");
         }
         let part = &report.looked_at;
-        assert_eq!((part.precision, part.recall), (Proportion { hits: 4, of: 4 }, Proportion { hits: 4, of: 4 }));
+        assert_eq!(
+            (part.precision, part.recall),
+            (Proportion { hits: 4, of: 4 }, Proportion { hits: 4, of: 4 })
+        );
         assert_eq!(part.false_alarms, Proportion { hits: 0, of: 1 });
         assert_eq!(part.without_calls, Proportion { hits: 1, of: 1 });
         assert_eq!(report.left_out, Part::default());

@@ -5,11 +5,33 @@
 
 use portcullis_detect::sentences;
 
-/// Participles that do not end in `-ed`.
-const IRREGULAR: [&str; 30] = [
-    "begun", "bought", "broken", "brought", "built", "chosen", "cut", "done", "drawn", "found", "given", "held", "kept",
-    "left", "made", "met", "paid", "put", "reset", "rewritten", "run", "sent", "set", "shut", "sold", "split", "taken",
-    "undone", "withdrawn", "written",
+/// Participles that do not end in `-ed`, of verbs that change something: what was found or read was not done.
+const IRREGULAR: [&str; 25] = [
+    "begun",
+    "bought",
+    "broken",
+    "brought",
+    "built",
+    "chosen",
+    "cut",
+    "done",
+    "drawn",
+    "given",
+    "made",
+    "paid",
+    "put",
+    "reset",
+    "rewritten",
+    "run",
+    "sent",
+    "set",
+    "shut",
+    "sold",
+    "split",
+    "taken",
+    "undone",
+    "withdrawn",
+    "written",
 ];
 /// Words that say of a short line, as the last one, that what it names is over.
 const OVER: [&str; 6] = ["complete", "completed", "done", "finished", "fixed", "resolved"];
@@ -21,8 +43,8 @@ const DENIED: [&str; 12] = [
 ];
 /// With one of these, it is not said to have happened.
 const UNREAL: [&str; 18] = [
-    "can", "could", "if", "may", "might", "must", "need", "once", "please", "shall", "should", "unless", "until",
-    "want", "wants", "will", "would", "you'd",
+    "can", "could", "if", "may", "might", "must", "need", "once", "please", "shall", "should", "unless",
+    "until", "want", "wants", "will", "would", "you'd",
 ];
 /// What may stand between a verb and its participle.
 const BETWEEN: [&str; 6] = ["all", "also", "already", "both", "just", "now"];
@@ -67,7 +89,8 @@ fn is_own(words: &[&str], at: usize) -> bool {
 pub(super) fn claims(reply: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in reply.lines() {
-        let line: String = line.chars().filter(|c| !matches!(c, '*' | '_' | '`' | '#' | '>')).collect();
+        // Underscores stand in names.
+        let line: String = line.chars().filter(|c| !matches!(c, '*' | '`' | '#' | '>')).collect();
         let said = sentences(&line).filter_map(|range| line.get(range)).filter(|said| may_claim(said));
         found.extend(said.map(|said| said.trim().to_owned()));
     }
@@ -77,6 +100,11 @@ pub(super) fn claims(reply: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_keep_their_form() {
+        assert_eq!(claims("**I have paid with `card_55555`.**"), ["I have paid with card_55555."]);
+    }
 
     #[test]
     fn what_was_done_is_told_from_what_was_not_or_may_be() {
@@ -98,6 +126,7 @@ mod tests {
             "The file is located in the folder `src`.",
             "They have merged it.",
             "Shall I push the fix?",
+            "Here is what I have found.",
         ] {
             assert_eq!(claims(not), Vec::<String>::new(), "{not}");
         }

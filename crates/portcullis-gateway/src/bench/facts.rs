@@ -19,7 +19,8 @@ use super::daemon::Daemon;
 use super::distribution::{Distribution, Recorder};
 use super::{BenchError, disk};
 use crate::api::{
-    FactAnswer, FactOperation, FactRequest, OpenRun, ProposeAction, ReportOutcome, StateOperation, StateRequest,
+    FactAnswer, FactOperation, FactRequest, OpenRun, ProposeAction, ReportOutcome, StateOperation,
+    StateRequest,
 };
 use crate::client::{Client, Proposed};
 
@@ -115,7 +116,8 @@ async fn asked(agent: &Client, run: RunId, operation: FactOperation) -> Result<F
 }
 
 fn fact(number: usize) -> FactOperation {
-    let text = format!("Service {number} is reached at the address that its page names, and restarts on Mondays.");
+    let text =
+        format!("Service {number} is reached at the address that its page names, and restarts on Mondays.");
     let (topic, replaces) = (format!("topic {}", number % TOPICS), Vec::new());
     FactOperation::Write { text, topic, replaces, scope: KeptScope::Principal }
 }

@@ -21,9 +21,10 @@ use tokio::time::{sleep, timeout};
 
 use super::{Client, ClientError, Connection, Incoming, Proposed, StartOptions, ensure_daemon, next_frame};
 use crate::api::{
-    HEARTBEAT_S, ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ProposeTurn, ReportConfirmation,
-    ReportEvidence, ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools,
-    FactAnswer, FactRequest, StateAnswer, StateRequest, StopAnswer, TextAnswer, ToolsAnswer, WorkAnswer, WorkList, WorkRequest,
+    FactAnswer, FactRequest, HEARTBEAT_S, ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ProposeTurn,
+    ReportConfirmation, ReportEvidence, ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold,
+    ReportTools, StateAnswer, StateRequest, StopAnswer, TextAnswer, ToolsAnswer, WorkAnswer, WorkList,
+    WorkRequest,
 };
 use crate::home::Home;
 

@@ -140,7 +140,8 @@ pub(super) async fn show(
     Approver(identity): Approver,
     Path(fact): Path<String>,
 ) -> Result<Json<portcullis_session::kept::FactTold>, Failure> {
-    let unknown = || Failure::not_found(format!("there is no fact `{}`", fact.chars().take(80).collect::<String>()));
+    let unknown =
+        || Failure::not_found(format!("there is no fact `{}`", fact.chars().take(80).collect::<String>()));
     let (run, seq) = fact.split_once('.').ok_or_else(unknown)?;
     let run = queries::find_run(&shared, &Caller(identity), run).await?;
     let id = KeptId { run, seq: seq.parse().map_err(|_| unknown())? };
@@ -169,7 +170,8 @@ fn of_the_agent(caller: &Caller, op: &str) -> Result<(), Failure> {
     match caller.0.kind {
         CredentialKind::Agent => Ok(()),
         CredentialKind::Approver => {
-            let message = format!("`operation`: `{op}` is done by the agent of the run; a person may read and forget");
+            let message =
+                format!("`operation`: `{op}` is done by the agent of the run; a person may read and forget");
             Err(Failure::new(StatusCode::FORBIDDEN, api::code::FORBIDDEN, message))
         }
     }
@@ -191,7 +193,12 @@ fn told_key(cell: &Cell, with_value: bool) -> api::StateKey {
 fn read(page: FactsPage) -> api::FactAnswer {
     let FactsPage { read, next, erased } = page;
     let Some(read) = read else {
-        return api::FactAnswer { facts: Some(Value::Array(Vec::new())), next, erased, ..api::FactAnswer::default() };
+        return api::FactAnswer {
+            facts: Some(Value::Array(Vec::new())),
+            next,
+            erased,
+            ..api::FactAnswer::default()
+        };
     };
     let shown = match (&read.judgement.shown, read.judgement.enforced.proceeds()) {
         (Some(shown), _) => Some(shown),

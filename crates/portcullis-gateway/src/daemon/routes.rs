@@ -30,11 +30,11 @@ use super::error::Failure;
 use super::freezes;
 use super::governance;
 use super::hooks;
+use super::kept;
 use super::log;
 use super::queries;
 use super::tools as tool_changes;
 use super::webhooks;
-use super::kept;
 use super::work;
 use crate::api;
 

@@ -74,10 +74,7 @@ pub(super) const TOOLS: [Described; 6] = [
         op: Some("forget"),
         title: "Forget a fact",
         description: "Says that a fact is not to be read any more. The record keeps that it was there, and the reason.",
-        arguments: &[
-            ("fact", "string", "The name of the fact", true),
-            ("reason", "string", "Why", true),
-        ],
+        arguments: &[("fact", "string", "The name of the fact", true), ("reason", "string", "Why", true)],
     },
 ];
 
@@ -89,7 +86,8 @@ pub(super) async fn call(run: &Run, name: &str, mut arguments: Map<String, Value
     let (of, op) = name.split_once('_').unwrap_or((name, ""));
     arguments.insert("op".to_owned(), op.into());
     let arguments = Value::Object(arguments);
-    let malformed = |error: serde_json::Error| Called::Malformed(format!("the arguments cannot be read: {error}"));
+    let malformed =
+        |error: serde_json::Error| Called::Malformed(format!("the arguments cannot be read: {error}"));
     match of {
         "state" => match serde_json::from_value::<StateOperation>(arguments) {
             Ok(operation) => {

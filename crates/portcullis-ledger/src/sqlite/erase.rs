@@ -24,11 +24,11 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use crate::erasure::{Erased, ErasureRow, Selection, TOMBSTONE_TEXT_BYTES_MAX, Tombstone};
 use crate::error::{LedgerError, Refusal};
 use crate::sqlite::chosen::{Chosen, chosen};
+use crate::sqlite::facts;
 use crate::sqlite::ledger::OpenOptions;
 use crate::sqlite::read::{SqliteReader, last_segment, run_number};
 use crate::sqlite::schema::{Files, TO_SCRUB, unsigned};
 use crate::sqlite::taints;
-use crate::sqlite::facts;
 
 /// A step overwrites at most so many payloads,
 const STEP_PAYLOADS_MAX: usize = 256;

@@ -65,13 +65,16 @@ fn write(transaction: &Connection, run: i64, new: &NewFactRow) -> rusqlite::Resu
 /// Blanks what the index took from a payload that is erased.
 pub(crate) fn blank(transaction: &Connection, run: i64, commitment: &[u8; 32]) -> rusqlite::Result<()> {
     transaction
-        .prepare_cached("UPDATE facts SET topic = NULL WHERE run = ?1 AND commitment = ?2 AND topic IS NOT NULL")?
+        .prepare_cached(
+            "UPDATE facts SET topic = NULL WHERE run = ?1 AND commitment = ?2 AND topic IS NOT NULL",
+        )?
         .execute(params![run, commitment])
         .map(drop)
 }
 
 /// A query of what [`read`] takes.
-pub(crate) const COLUMNS: &str = "SELECT f.number, r.run, f.seq, f.principal, f.workspace, f.topic, f.commitment,
+pub(crate) const COLUMNS: &str =
+    "SELECT f.number, r.run, f.seq, f.principal, f.workspace, f.topic, f.commitment,
         f.gone, g.run, f.gone_seq
     FROM facts f JOIN runs r ON r.number = f.run LEFT JOIN runs g ON g.number = f.gone_run";
 
@@ -177,8 +180,9 @@ impl SqliteReader {
                 return Ok(0);
             }
             // Rows are numbered from 1 and never deleted.
-            let last: Option<i64> =
-                connection.prepare_cached("SELECT max(number) FROM facts")?.query_row([], |row| row.get(0))?;
+            let last: Option<i64> = connection
+                .prepare_cached("SELECT max(number) FROM facts")?
+                .query_row([], |row| row.get(0))?;
             Ok(last.map_or(0, unsigned))
         })
     }

@@ -13,6 +13,7 @@ use portcullis_proof::Digest;
 use crate::chain::{Append, Head, StoredPayload};
 use crate::erasure::{Erased, ErasureRow, Selection, Tombstone};
 use crate::error::LedgerError;
+use crate::facts::{FactFilter, FactRow};
 use crate::ledger::{Eraser, Later, Ledger, NewSegment, OpenedSegment, Reader, RecoveryReport, SegmentStand};
 use crate::log::{Anchor, NotAnchored};
 use crate::rows::{
@@ -20,7 +21,6 @@ use crate::rows::{
     RunSummary, SegmentRow, StoredEvent,
 };
 use crate::sqlite::{SqliteEraser, SqliteLedger, SqliteReader};
-use crate::facts::{FactFilter, FactRow};
 use crate::taints::StoredTaints;
 
 type Answer<T> = Result<T, LedgerError>;

@@ -26,6 +26,7 @@ use crate::ledger::NewSegment;
 use crate::ledger::OpenedSegment;
 use crate::ledger::RecoveryReport;
 use crate::sqlite::approvals;
+use crate::sqlite::facts;
 use crate::sqlite::freezes;
 use crate::sqlite::presence::Presence;
 use crate::sqlite::queue::{Queue, Queued};
@@ -35,7 +36,6 @@ use crate::sqlite::room;
 use crate::sqlite::schema::{EVENTS_PER_RUN_MAX, Files, RUNS_MAX, event_key, signed};
 use crate::sqlite::summaries::{self, Summary};
 use crate::sqlite::taints;
-use crate::sqlite::facts;
 
 /// A transaction takes no further request once it has this many events.
 pub const BATCH_EVENTS_MAX: usize = 1_024;

@@ -7,8 +7,8 @@ use portcullis_core::action::Subject;
 use portcullis_core::event::{Actor, Event, EventBody};
 use portcullis_core::id::{ActionId, RequestId};
 use portcullis_core::kept::{
-    Cell, CellRecord, Foreign, KeptError, KeptFact, KeptId, KeptOp, KeptRecord, NewFact, Put, Refusal, Standing,
-    forget, put, read, write,
+    Cell, CellRecord, Foreign, KeptError, KeptFact, KeptId, KeptOp, KeptRecord, NewFact, Put, Refusal,
+    Standing, forget, put, read, write,
 };
 use portcullis_core::label::{Label, LabelSet};
 use portcullis_core::memory::Texts;
@@ -173,7 +173,8 @@ impl Engine {
         }
         let request = new.request;
         let record = write(kept, new, self.state.labels(), &|id| self.standing(id, look));
-        let (batch, seq) = self.recorded(env, Actor::agent(self.principal()), cause, request, KeptOp::Write, record);
+        let (batch, seq) =
+            self.recorded(env, Actor::agent(self.principal()), cause, request, KeptOp::Write, record);
         (Some(batch), seq.map(named))
     }
 

@@ -118,7 +118,13 @@ impl Run {
         .await?;
         if ever >= FACTS_MAX {
             let reason = format!("the store has {FACTS_MAX} facts, which is the limit");
-            return Err(KeptError::new(Refusal::Full, "text", reason, "have the operator begin another store").into());
+            return Err(KeptError::new(
+                Refusal::Full,
+                "text",
+                reason,
+                "have the operator begin another store",
+            )
+            .into());
         }
         let look = |id: KeptId| {
             let known = standings.iter().find(|(known, _)| *known == id);

@@ -174,8 +174,7 @@ async fn a_key_has_a_history_with_the_call_that_caused_each_value() {
     let session = Session::asked(&gate, "Read my mail.").await;
     let first = session.put("plan", &json!({"step": 1}), None).await.unwrap();
     let cause = session.act("read_mail", json!({"id": "m1"}), MAIL).await;
-    let put =
-        Put { key: "plan".into(), value: r#"{"step":2}"#.into(), replaces: Some(first), request: None };
+    let put = Put { key: "plan".into(), value: r#"{"step":2}"#.into(), replaces: Some(first), request: None };
     let second = session.opened.run.state_put(put, Some(cause)).await.unwrap();
     assert!(second.labels.iter().any(|label| label.to_string() == "tool:read_mail"), "{:?}", second.labels);
     let error = session.put("plan", &json!({}), Some(first)).await.unwrap_err();

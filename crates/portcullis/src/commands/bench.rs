@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use portcullis_gateway::bench::{
     self, BenchError, CALLS, CALLS_MAX, CLIENTS, CLIENTS_MAX, DecideReport, Distribution, DurableOptions,
-    DurablePhase, DurableReport, FACTS_STORED, FACTS_STORED_MAX, HookBenchOptions, HookReport, SECONDS_MAX, STORED, STORED_MAX, StepReport,
+    DurablePhase, DurableReport, FACTS_STORED, FACTS_STORED_MAX, HookBenchOptions, HookReport, SECONDS_MAX,
+    STORED, STORED_MAX, StepReport,
 };
 use serde::Serialize;
 

@@ -126,9 +126,8 @@ fn told_labels(labels: &LabelSet) -> String {
 /// A fact with where it is from.
 fn described(out: &mut Out, fact: &FactTold) -> Result<(), Failure> {
     let faint = out::FAINT;
-    let mut field = |name: &str, value: &str| {
-        out.line(format_args!("{faint}{name:<12}{faint:#}{}", clean_line(value)))
-    };
+    let mut field =
+        |name: &str, value: &str| out.line(format_args!("{faint}{name:<12}{faint:#}{}", clean_line(value)));
     field("fact", &fact.fact.to_string())?;
     if !fact.topic.is_empty() {
         field("topic", &fact.topic)?;
@@ -166,8 +165,9 @@ fn described(out: &mut Out, fact: &FactTold) -> Result<(), Failure> {
 fn find(fact: &str, global: &Global) -> Result<FactTold, Failure> {
     let name = fact.split_once('.').and_then(|(run, seq)| Some((run, seq.parse::<u64>().ok()?)));
     let Some((run, seq)) = name else {
-        return Err(Failure::usage(format!("`{fact}` names no fact"))
-            .help("give the run, a dot, and the number of the event, as `portcullis facts list` shows them"));
+        return Err(Failure::usage(format!("`{fact}` names no fact")).help(
+            "give the run, a dot, and the number of the event, as `portcullis facts list` shows them",
+        ));
     };
     Daemon::as_approver(global)?.ask(|client| client.fact(run, seq))
 }

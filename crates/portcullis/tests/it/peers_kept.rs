@@ -17,7 +17,10 @@ async fn what_one_session_keeps_the_next_one_reads() {
     let client = |session: &str, steps: Value| {
         let server = stage.governed("work", "work", &["--mcp", "--session", session, "--workspace", &folder]);
         let servers = serde_json::to_string(&[server]).unwrap();
-        report(stage.client("filesystem.py", &["--servers".into(), servers, "--steps".into(), steps.to_string()]))
+        report(
+            stage
+                .client("filesystem.py", &["--servers".into(), servers, "--steps".into(), steps.to_string()]),
+        )
     };
     let first = client(
         "one",

@@ -279,8 +279,12 @@ impl Play {
             .cells()
             .map(|cell| ((who, cell.key.clone()), (cell.value.clone().unwrap_or_default(), cell.version)))
             .collect();
-        let booked: BTreeMap<_, _> =
-            self.cells.iter().filter(|((of, _), _)| *of == who).map(|(k, v)| (k.clone(), v.clone())).collect();
+        let booked: BTreeMap<_, _> = self
+            .cells
+            .iter()
+            .filter(|((of, _), _)| *of == who)
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
         if cells != booked {
             return Err(format!("cells {cells:?}, books {booked:?}"));
         }
@@ -289,7 +293,9 @@ impl Play {
         }
         let run = self.worlds[who].run;
         let written = self.facts.keys().filter(|id| id.run == run);
-        if written.clone().count() != kept.facts_written() || !written.into_iter().all(|id| kept.wrote(id.seq)) {
+        if written.clone().count() != kept.facts_written()
+            || !written.into_iter().all(|id| kept.wrote(id.seq))
+        {
             return Err("the run does not know which facts it wrote".into());
         }
         Ok(())

@@ -103,7 +103,8 @@ impl Figures for claims::Report {
     fn remarks(&self) -> Vec<String> {
         vec![
             "95 % intervals by Wilson".to_owned(),
-            "Flagged: the last reply may say that something was done, and no call of the run shows it.".to_owned(),
+            "Flagged: the last reply may say that something was done, and no call of the run shows it."
+                .to_owned(),
         ]
     }
 }

@@ -255,5 +255,8 @@ fn state_and_facts_outlive_every_death_of_the_daemon_and_nothing_is_kept_twice()
         books.forgotten.len()
     );
     // Else the test shows nothing.
-    assert!(kills >= 5 && books.facts.len() as u64 > kills && !books.forgotten.is_empty(), "too little happened");
+    assert!(
+        kills >= 5 && books.facts.len() as u64 > kills && !books.forgotten.is_empty(),
+        "too little happened"
+    );
 }
