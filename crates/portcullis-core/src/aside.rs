@@ -300,16 +300,8 @@ impl Event {
             }
             EventBody::Evidence { name, digest: _ } => show(name),
             EventBody::Work(record) => record.each_text(show),
-            EventBody::State(record) => {
-                record.each_text(show);
-                record.labels.each_mut(&mut |label| label_text(label, show));
-            }
-            EventBody::Fact(record) => {
-                record.each_text(show);
-                for labels in [&mut record.labels, &mut record.foreign] {
-                    labels.each_mut(&mut |label| label_text(label, show));
-                }
-            }
+            EventBody::State(record) => record.each_text(show),
+            EventBody::Fact(record) => record.each_text(show),
             EventBody::Control { note, control: _ } => note.iter_mut().for_each(show),
             EventBody::Gap { cause, from: _, to: _ } => show(cause),
             EventBody::RunClosed { successor, state: _, count: _ } => successor.iter_mut().for_each(show),
@@ -318,7 +310,7 @@ impl Event {
     }
 }
 
-fn label_text(label: &mut Label, show: &mut dyn FnMut(&mut String)) {
+pub(crate) fn label_text(label: &mut Label, show: &mut dyn FnMut(&mut String)) {
     match label {
         Label::Tool(name) | Label::Server(name) => show(name),
         Label::User | Label::Operator | Label::Run(_) | Label::Unknown => {}

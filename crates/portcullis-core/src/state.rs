@@ -10,7 +10,6 @@ use crate::event::{
 };
 use crate::finding::Finding;
 use crate::id::{ActionId, ApprovalId, Digest};
-use crate::kept::KeptOp;
 use crate::label::{Label, LabelSet};
 use crate::likeness::Likeness;
 use crate::limits::{DENIALS_REMEMBERED_MAX, OPEN_ACTIONS_MAX};
@@ -361,7 +360,7 @@ impl RunState {
         self.seq = event.seq;
         self.usage.apply(event);
         self.works.follow(event);
-        self.kept.follow(event);
+        self.labels.extend(self.kept.follow(event).into_iter().flat_map(LabelSet::iter).cloned());
         match &event.body {
             EventBody::RunOpened(opened) => {
                 self.principal = Some(opened.principal.clone());
@@ -418,21 +417,13 @@ impl RunState {
                 }
             },
             EventBody::RunClosed { state, .. } => self.closed = Some(Phase::Closed(*state)),
-            // Whoever is handed what was kept has seen what the run had seen that kept it.
-            EventBody::Fact(record) if record.op == KeptOp::Read => {
-                self.labels.extend(record.labels.iter().cloned());
-            }
+            EventBody::Evidence { name, digest } => self.apply_evidence(name, *digest, &event.actor),
             EventBody::Enforcement { action: None, .. }
             | EventBody::Output {}
             | EventBody::Work(_)
             | EventBody::State(_)
             | EventBody::Fact(_)
             | EventBody::Gap { .. } => {}
-            EventBody::Evidence { name, digest } => {
-                if name == CONFIRMED && event.actor == Actor::user() {
-                    self.confirmations.given(*digest);
-                }
-            }
         }
     }
 
@@ -460,6 +451,12 @@ impl RunState {
             }
             ConfigChange::ChildOpened { run } => self.children.opened(*run),
             ConfigChange::ChildClosed { run, count, .. } => self.children.closed(*run, *count),
+        }
+    }
+
+    fn apply_evidence(&mut self, name: &str, digest: Digest, actor: &Actor) {
+        if name == CONFIRMED && *actor == Actor::user() {
+            self.confirmations.given(digest);
         }
     }
 

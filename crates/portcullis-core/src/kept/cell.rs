@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{CELLS_MAX, KEY_BYTES_MAX, KeptError, Refusal, STATE_BYTES_MAX, VALUE_BYTES_MAX, text_within};
+use crate::aside::label_text;
 use crate::id::RequestId;
 use crate::label::LabelSet;
 use crate::state::Kept;
@@ -223,6 +224,7 @@ impl CellRecord {
         show(key);
         before.iter_mut().chain(after).for_each(&mut *show);
         show(why);
+        self.labels.each_mut(&mut |label| label_text(label, show));
     }
 }
 

@@ -9,6 +9,7 @@ use super::{
     FACT_BYTES_MAX, FACTS_OF_RUN_MAX, KeptError, REASON_BYTES_MAX, REPLACES_MAX, Refusal, TOPIC_BYTES_MAX,
     text_within,
 };
+use crate::aside::label_text;
 use crate::id::{RequestId, RunId};
 use crate::label::LabelSet;
 use crate::state::Kept;
@@ -358,7 +359,10 @@ impl KeptRecord {
 
     pub(crate) fn each_text(&mut self, show: &mut dyn FnMut(&mut String)) {
         let KeptWords { topic, text, marks: _, reason, why } = &mut self.words;
-        [topic, text, reason, why].into_iter().for_each(show);
+        [topic, text, reason, why].into_iter().for_each(&mut *show);
+        for labels in [&mut self.labels, &mut self.foreign] {
+            labels.each_mut(&mut |label| label_text(label, show));
+        }
     }
 }
 

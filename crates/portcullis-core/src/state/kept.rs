@@ -8,6 +8,7 @@ use crate::kept::{
     CELLS_MAX, Cell, CellId, CellRecord, FACTS_OF_RUN_MAX, KeptId, KeptOp, KeptRecord,
     REQUESTS_REMEMBERED_MAX,
 };
+use crate::label::LabelSet;
 use crate::recent::Recent;
 
 /// At most [`CELLS_MAX`] cells and [`FACTS_OF_RUN_MAX`] facts.
@@ -91,13 +92,18 @@ impl Kept {
         self.requests.get(&request).copied()
     }
 
-    /// Takes an event into account. What was refused changes nothing.
-    pub(super) fn follow(&mut self, event: &Event) {
+    /// Takes an event into account. What was refused changes nothing. Returns the labels that the run has from here on:
+    /// whoever is handed what was kept has seen what the run had seen that kept it.
+    pub(super) fn follow<'e>(&mut self, event: &'e Event) -> Option<&'e LabelSet> {
         match &event.body {
             EventBody::State(record) if record.refused.is_none() => self.put(record, event.seq),
-            EventBody::Fact(record) if record.refused.is_none() => self.kept(event, record),
+            EventBody::Fact(record) if record.refused.is_none() => {
+                self.kept(event, record);
+                return (record.op == KeptOp::Read).then_some(&record.labels);
+            }
             _ => {}
         }
+        None
     }
 
     fn remember(&mut self, request: Option<RequestId>, seq: u64) {

@@ -48,7 +48,7 @@ async fn check(gate: &Gate, run: &Run, wrote: Wrote) -> Result<(), Box<dyn std::
     let paths = wrote.paths.clone();
     let looked = tokio::task::spawn_blocking(move || {
         let workspace = workspace.map(PathBuf::from);
-        let texts = asked.as_ref().map(|arguments| texts_written(arguments));
+        let texts = asked.as_ref().map(texts_written);
         let look = |path: &String| match &texts {
             None => Looked::NotChecked("secrets in what was written were not kept".to_owned()),
             Some(None) => Looked::NotChecked("the call writes too many texts to look for".to_owned()),

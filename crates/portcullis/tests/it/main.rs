@@ -48,6 +48,7 @@ mod payloads;
 mod peers;
 #[cfg(test)]
 mod peers_kept;
+#[cfg(test)]
 mod peers_work;
 #[cfg(test)]
 mod policy;
