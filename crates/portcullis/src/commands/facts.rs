@@ -115,7 +115,7 @@ fn line(out: &mut Out, fact: &FactTold) -> Result<(), Failure> {
     };
     let faint = out::FAINT;
     let name = format!("{}.{}", out::short(&fact.fact.run), fact.fact.seq);
-    out.line(format_args!("{name:<14}  {}{text}{faint}{}{faint:#}", clean_line(&topic), clean_line(&more)))
+    out.line(format_args!("{name:<17}  {}{text}{faint}{}{faint:#}", clean_line(&topic), clean_line(&more)))
 }
 
 fn told_labels(labels: &LabelSet) -> String {
