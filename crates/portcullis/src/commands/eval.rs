@@ -131,9 +131,7 @@ enum Suite {
     PolicyGuard(contracts::Plotted),
     /// Claims that something is done, in the last replies of recorded runs, and whether the record shows it
     #[command(name = claims::NAME)]
-    #[command(
-        after_help = "Example:\n  portcullis eval claims --data tau2_retail_claude_runs/ --predictions claims.jsonl"
-    )]
+    #[command(after_help = "Example:\n  portcullis eval claims --data tau2_retail_claude_runs/")]
     Claims(contracts::Args),
     /// Rehearsed conversations, harmless and harmful, with the level that each must reach
     #[command(after_help = "Example:\n  portcullis eval scenarios --data examples/scenarios")]
