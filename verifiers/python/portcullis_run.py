@@ -65,7 +65,8 @@ def read_json(data):
     return need(isinstance(value, dict) and depth(value) <= 127) and value
 
 KINDS = """run-opened config input proposed verdict enforcement approval-requested approval-decided
-    grant-claimed outcome observation observed output evidence work control gap run-closed""".split()
+    grant-claimed outcome observation observed output evidence work state fact control gap
+    run-closed""".split()
 NUMBERS = "seq bytes ordinal after count segments events payloads erased".split()
 IS = dict(  # what each member has to be; those that are not here are texts
     dict.fromkeys(NUMBERS, is_u64), v=lambda x: is_u64(x) and x == 1, kind=KINDS.__contains__,
@@ -161,6 +162,32 @@ def work(items, body, actor):
     else: need(item in items and items[item] in before.split())
     need(state in after.split() if after else state == items[item])
     items[item] = None if op == "bury" else state
+def state(versions, body, actor, seq):
+    """A key of the session state is put, in place of the version that is there."""
+    need(body.get("op") == "put")
+    if "refused" in body: return
+    cell, replaces = body.get("cell"), body.get("replaces")
+    need(actor.startswith("agent:") and is_u64(cell))
+    if "replaces" in body: need(is_u64(replaces) and versions.get(cell) == replaces)
+    else: need(cell == len(versions) + 1); limit(cell, TABLE, "cells")
+    versions[cell] = seq
+def fact(states, body, actor, seq, run):
+    """A fact is established, read or forgotten: one of this run only while it is there."""
+    who = dict(write=("agent:",), read=("agent:",), forget=("agent:", "approver:"))
+    op = body.get("op")
+    need(is_text(op) and op in who)
+    if "refused" in body: return
+    need(actor.startswith(who[op]))
+    if op == "write":
+        states["written"] += 1
+        limit(states["written"], TABLE, "facts")
+        states["held"].add(seq)
+    if op == "forget":
+        name = re.fullmatch("([0-9a-f]{32})[.]([1-9][0-9]{0,19})", str(body.get("fact")))
+        need(name and is_u64(int(name[2])))
+        if name[1] == run:
+            need(int(name[2]) in states["held"])
+            states["held"].remove(int(name[2]))
 def step(states, kind, body, seq):
     word = body.get(WORD[kind]) if kind in WORD else "-"
     need(any(entry[:2] == (kind, word) for entry in NEXT))
@@ -198,7 +225,8 @@ class Run:
     """What an export says. `wanted`: the counts after which a head in the log needs the link, where
     there is a log."""
     def __init__(self, stream, trust=None, wanted=None):
-        self.stream, self.wanted, self.states = stream, wanted, dict(action={}, approval={}, contained={}, items={})
+        self.stream, self.wanted, self.states = stream, wanted, dict(
+            action={}, approval={}, contained={}, items={}, cells={}, held=set(), written=0)
         self.line = self.byte = self.size = self.seq = self.events = self.anchored = 0
         self.segments, self.payloads, self.given, last = [], {}, dict(payload=0, erased=0), ""
         self.kin = dict(parent=None, opened=[], closed=[], ends={}, malformed=None)
@@ -312,6 +340,8 @@ class Run:
         need(lost or kind != "gap")
         if kind == "observed": observe(self.states, body)
         if kind == "work": work(self.states["items"], body, e["actor"])
+        if kind == "state": state(self.states["cells"], body, e["actor"], e["seq"])
+        if kind == "fact": fact(self.states, body, e["actor"], e["seq"], self.id)
         if any(kind == move[0] for move in MOVES): step(self.states, kind, body, e["seq"])
         if kind == "run-closed":
             need(is_u64(body.get("count")) and body["count"] == e["seq"])

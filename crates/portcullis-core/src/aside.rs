@@ -15,6 +15,7 @@ use crate::event::{ConfigChange, Event, EventBody, PayloadRef, VerdictRecord};
 use crate::fact::{FactAnswer, FactRecord};
 use crate::finding::{Finding, Span, SpanEdit};
 use crate::grant::{GrantScope, GrantedEffects};
+use crate::kept::{FACT, STATE};
 use crate::label::Label;
 use crate::work::WORK;
 
@@ -143,6 +144,8 @@ impl EventBody {
                 (SCOPE, serde_json::to_string(&take_resources(scope.resources_mut()?)))
             }
             Self::Work(record) if record.has_words() => (WORK, record.take_words()),
+            Self::State(record) if record.has_words() => (STATE, record.take_words()),
+            Self::Fact(record) if record.has_words() => (FACT, record.take_words()),
             _ => return None,
         };
         // Texts, numbers and lists of them always have a JSON text.
@@ -160,6 +163,8 @@ impl EventBody {
             Self::Verdict(_) => Some(FINDINGS),
             Self::ApprovalDecided { .. } => Some(SCOPE),
             Self::Work(_) => Some(WORK),
+            Self::State(_) => Some(STATE),
+            Self::Fact(_) => Some(FACT),
             _ => None,
         }
     }
@@ -187,6 +192,8 @@ impl EventBody {
                 }
             }
             Self::Work(record) => record.put_words(text),
+            Self::State(record) => record.put_words(text),
+            Self::Fact(record) => record.put_words(text),
             _ => true,
         }
     }
@@ -293,6 +300,8 @@ impl Event {
             }
             EventBody::Evidence { name, digest: _ } => show(name),
             EventBody::Work(record) => record.each_text(show),
+            EventBody::State(record) => record.each_text(show),
+            EventBody::Fact(record) => record.each_text(show),
             EventBody::Control { note, control: _ } => note.iter_mut().for_each(show),
             EventBody::Gap { cause, from: _, to: _ } => show(cause),
             EventBody::RunClosed { successor, state: _, count: _ } => successor.iter_mut().for_each(show),
@@ -301,7 +310,7 @@ impl Event {
     }
 }
 
-fn label_text(label: &mut Label, show: &mut dyn FnMut(&mut String)) {
+pub(crate) fn label_text(label: &mut Label, show: &mut dyn FnMut(&mut String)) {
     match label {
         Label::Tool(name) | Label::Server(name) => show(name),
         Label::User | Label::Operator | Label::Run(_) | Label::Unknown => {}

@@ -20,6 +20,7 @@ pub use self::surroundings::{ConfigChange, ListedTool, Parent, Place, RunOpened}
 use crate::finding::Finding;
 pub use crate::grant::{About, GrantScope, GrantedEffects, Lasting};
 use crate::id::{ActionId, ApprovalId, Commitment, Digest};
+use crate::kept::{CellRecord, KeptRecord};
 use crate::label::{Label, LabelSet};
 use crate::likeness::Likeness;
 use crate::limits::EVENT_BYTES_MAX;
@@ -273,6 +274,10 @@ pub enum EventBody {
     },
     /// Something was done to a work item, or refused. Payload `work`.
     Work(WorkRecord),
+    /// A key of the session state was written, or that was refused. Payload `state`.
+    State(CellRecord),
+    /// A fact that outlives the run was established, read or forgotten, or that was refused. Payload `fact`.
+    Fact(KeptRecord),
     /// A person took hold of the run.
     Control {
         /// What they did.
@@ -321,6 +326,8 @@ impl EventBody {
             Self::Output {} => "output",
             Self::Evidence { .. } => "evidence",
             Self::Work(_) => "work",
+            Self::State(_) => "state",
+            Self::Fact(_) => "fact",
             Self::Control { .. } => "control",
             Self::Gap { .. } => "gap",
             Self::RunClosed { .. } => "run-closed",

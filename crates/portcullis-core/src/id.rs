@@ -114,6 +114,8 @@ hex_newtype!(/// Names one proposed action of a run.
     ActionId, 16);
 hex_newtype!(/// Names one request for a person's approval, and the grant that may follow.
     ApprovalId, 16);
+hex_newtype!(/// Names a request that may be made again, so that it counts once.
+    RequestId, 16);
 hex_newtype!(/// A SHA-256 digest of something this crate defines the bytes of.
     Digest, 32);
 hex_newtype!(/// A salted commitment to a payload: binds the bytes without revealing them (`specs/run-chain.md`).

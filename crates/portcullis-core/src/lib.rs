@@ -23,6 +23,7 @@ pub mod guard;
 pub mod host;
 pub mod id;
 pub mod infer;
+pub mod kept;
 pub mod keywords;
 pub mod label;
 pub mod lexicon;

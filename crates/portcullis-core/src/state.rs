@@ -27,6 +27,7 @@ pub mod confirmations;
 pub mod contained;
 mod counts;
 mod frozen;
+mod kept;
 pub mod progress;
 mod work;
 
@@ -38,6 +39,7 @@ use self::contained::Containments;
 use self::counts::VerdictCounts;
 use self::frozen::RunClock;
 pub use self::frozen::RunFreeze;
+pub use self::kept::Kept;
 pub use self::work::Works;
 
 /// Whether the run may go on.
@@ -122,6 +124,7 @@ pub struct RunState {
     usage: Usage,
     contained: Containments,
     works: Works,
+    kept: Kept,
 }
 
 impl RunState {
@@ -223,6 +226,11 @@ impl RunState {
     /// The work items, and the calls that evidence may cite.
     pub fn works(&self) -> &Works {
         &self.works
+    }
+
+    /// The session state, and what the run did to facts that outlive it.
+    pub fn kept(&self) -> &Kept {
+        &self.kept
     }
 
     /// How the agent is connected, as whoever opened the run says: `mcp`, `http`, `trace`, ...
@@ -357,6 +365,7 @@ impl RunState {
         self.seq = event.seq;
         self.usage.apply(event);
         self.works.follow(event);
+        self.labels.extend(self.kept.follow(event).into_iter().flat_map(LabelSet::iter).cloned());
         match &event.body {
             EventBody::RunOpened(opened) => {
                 self.principal = Some(opened.principal.clone());
@@ -413,15 +422,13 @@ impl RunState {
                 }
             },
             EventBody::RunClosed { state, .. } => self.closed = Some(Phase::Closed(*state)),
+            EventBody::Evidence { name, digest } => self.apply_evidence(name, *digest, &event.actor),
             EventBody::Enforcement { action: None, .. }
             | EventBody::Output {}
             | EventBody::Work(_)
+            | EventBody::State(_)
+            | EventBody::Fact(_)
             | EventBody::Gap { .. } => {}
-            EventBody::Evidence { name, digest } => {
-                if name == CONFIRMED && event.actor == Actor::user() {
-                    self.confirmations.given(*digest);
-                }
-            }
         }
     }
 
@@ -449,6 +456,12 @@ impl RunState {
             }
             ConfigChange::ChildOpened { run } => self.children.opened(*run),
             ConfigChange::ChildClosed { run, count, .. } => self.children.closed(*run, *count),
+        }
+    }
+
+    fn apply_evidence(&mut self, name: &str, digest: Digest, actor: &Actor) {
+        if name == CONFIRMED && *actor == Actor::user() {
+            self.confirmations.given(digest);
         }
     }
 

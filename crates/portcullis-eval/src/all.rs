@@ -23,10 +23,12 @@ use crate::predictions::Predictions;
 use crate::report::Table;
 use crate::suite::{self, EvalError};
 use crate::trajectory::suites::Name;
+use crate::trajectory::tau;
 use crate::worlds::names::Choice;
 use crate::worlds::table::{Cell, Section};
 use crate::{
-    eicu_ac, health_records, ifeval, mind2web_sc, policy_guard, scenarios, stream, text, web_rules, worlds,
+    claims, eicu_ac, health_records, ifeval, mind2web_sc, policy_guard, scenarios, stream, text, web_rules,
+    worlds,
 };
 
 /// Name of the suite.
@@ -104,6 +106,7 @@ enum Set {
     Text,
     Ifeval,
     PolicyGuard,
+    Claims,
 }
 
 impl Set {
@@ -120,6 +123,9 @@ impl Set {
         }
         if has(&["instruction_text_list", "response"]) {
             return Some(Self::PolicyGuard);
+        }
+        if tau::set_of(record).is_some() {
+            return Some(Self::Claims);
         }
         text::knows(path, record).then_some(Self::Text)
     }
@@ -169,6 +175,7 @@ pub fn run(job: Job<'_>) -> Result<Report, EvalError> {
         all.took(name, rows);
     }
     all.texts(&sets);
+    all.claims(&sets);
     all.rehearsed(&job.scenarios, &job.rehearsed_under);
     all.took(worlds::NAME, worlds);
     Ok(Report {
@@ -287,6 +294,17 @@ impl Figures {
                 ("statements recognised".to_owned(), report.recognised),
                 ("complied with before the repair".to_owned(), report.all.before),
                 ("after the repair".to_owned(), report.all.after),
+            ])
+        });
+    }
+
+    fn claims(&mut self, sets: &BTreeMap<Set, Data>) {
+        self.suite(claims::NAME, sets.get(&Set::Claims), |data| {
+            let claims::Report { left_out, .. } = claims::run(data, Predictions::none(), &mut |_| {})?;
+            Ok(vec![
+                ("without evidence, of runs that ended wrong".to_owned(), left_out.recall),
+                ("without evidence, of runs that ended right".to_owned(), left_out.false_alarms),
+                ("without evidence, calls cut out".to_owned(), left_out.without_calls),
             ])
         });
     }

@@ -20,7 +20,7 @@
 //! Other suites: [`eicu_ac`], judged by [`health_records`] unless told otherwise; [`mind2web_sc`], by [`web_rules`].
 //! Both tell what of a decision goes into effects and access policies, also among [`unrelated`] ones.
 //!
-//! Replies and what was demanded of them: [`ifeval`], [`policy_guard`].
+//! Replies and what was demanded of them: [`ifeval`], [`policy_guard`]. What replies say to be done: [`claims`].
 //!
 //! Rehearsed conversations are [`scenarios`]; [`ablation`] leaves parts of the protection out there, [`chaos`] breaks them.
 //!
@@ -31,6 +31,7 @@ pub mod ablation;
 pub mod agent_bundle;
 pub mod all;
 pub mod chaos;
+pub mod claims;
 pub mod data;
 pub mod eicu_ac;
 pub mod health_records;

@@ -19,6 +19,11 @@
 //! | POST `/v1/runs/{run}/stopping` | [`Empty`] | [`StopAnswer`] |
 //! | GET `/v1/runs/{run}/work` | | [`WorkList`] |
 //! | POST `/v1/runs/{run}/work` | [`WorkRequest`] | [`WorkAnswer`] |
+//! | GET `/v1/runs/{run}/state` | | [`StateAnswer`] |
+//! | POST `/v1/runs/{run}/state` | [`StateRequest`] | [`StateAnswer`] |
+//! | POST `/v1/runs/{run}/facts` | [`FactRequest`] | [`FactAnswer`] |
+//! | GET `/v1/facts?principal=NAME&gone=BOOL&before=N&limit=N` | | [`FactList`] |
+//! | GET `/v1/facts/{fact}` | | [`FactTold`](portcullis_session::kept::FactTold) |
 //! | POST `/v1/tickets/take` | [`TakeTicket`] | [`TakenTicket`] |
 //! | POST `/v1/runs/{run}/close` | [`Empty`] | [`Empty`] |
 //! | POST `/v1/runs/{run}/control` | [`ControlRun`] | [`Empty`] |
@@ -51,6 +56,7 @@
 mod approvals;
 mod contracts;
 mod freezes;
+mod kept;
 mod standing;
 mod tools;
 mod webhooks;
@@ -63,7 +69,12 @@ pub use approvals::{
 };
 pub use contracts::{CheckReply, RepairReply};
 pub use freezes::{FreezeAnswer, FreezeInfo, FreezeRuns, FreezeTarget, Freezes, ReleaseRuns, ReleaseStage};
+pub use kept::{
+    FACTS_READ_DEFAULT, FactAnswer, FactList, FactOperation, FactRequest, HISTORY_DEFAULT, StateAnswer,
+    StateKey, StateOperation, StateRequest,
+};
 pub use portcullis_core::state::progress::RunPhase;
+pub use portcullis_session::kept::{FactTold, StateVersion};
 pub use portcullis_session::listings::{ChangedTool, ChangedTools};
 pub use portcullis_session::surface::{
     ActionAnswer, EVIDENCE_NAME_BYTES_MAX, FOLDER_BYTES_MAX, ObservationAnswer, OpenRun, OpenedRun,

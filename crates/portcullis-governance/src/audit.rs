@@ -52,6 +52,10 @@ pub enum Beyond {
     EvidenceRecorded,
     /// Something was done to a work item, or refused.
     WorkItemChanged,
+    /// A key of the session state was written, or that was refused.
+    StateChanged,
+    /// A fact that outlives the run was established, read or forgotten, or that was refused.
+    FactKept,
     /// A person took hold of the run.
     ControlApplied,
     /// Events are lost.
@@ -205,6 +209,8 @@ fn particulars(record: &Record, event: &Event) -> Option<(Beyond, Value)> {
             (kind, json!({"name": name, "digest": digest, "by": actor, "results": results}))
         }
         EventBody::Work(work) => (Beyond::WorkItemChanged, json!({"work": work, "by": actor})),
+        EventBody::State(state) => (Beyond::StateChanged, json!({"state": state, "by": actor})),
+        EventBody::Fact(fact) => (Beyond::FactKept, json!({"fact": fact, "by": actor})),
         EventBody::Control { control, note } => {
             (Beyond::ControlApplied, json!({"control": control, "note": note, "by": actor}))
         }

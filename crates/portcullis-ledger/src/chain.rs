@@ -12,6 +12,7 @@ use portcullis_proof::export::PAYLOAD_BYTES_MAX;
 use portcullis_proof::{Digest, Hex, event_hash, event_link, payload_commitment};
 
 use crate::error::Refusal;
+use crate::facts::FactChange;
 use crate::rows::ApprovalRow;
 use crate::taints::TaintRow;
 
@@ -221,6 +222,8 @@ pub struct Append {
     pub approvals: Vec<ApprovalRow>,
     /// Rows of the index of taints that these events add.
     pub taints: Vec<TaintRow>,
+    /// What these events do to the index of facts.
+    pub facts: Vec<FactChange>,
     /// How far the run has come after these events: its summary, replaced as a whole.
     pub progress: Progress,
 }
@@ -269,6 +272,13 @@ impl Append {
             let by = self.events.iter().find(|event| event.seq() == taint.seq);
             if !by.is_some_and(|event| event.named.contains(&taint.commitment)) {
                 return Err(Refusal::PayloadUnnamed(taint.commitment));
+            }
+        }
+        for fact in &self.facts {
+            let FactChange::Written(new) = fact else { continue };
+            let by = self.events.iter().find(|event| event.seq() == new.seq);
+            if !by.is_some_and(|event| event.named.contains(&new.commitment)) {
+                return Err(Refusal::PayloadUnnamed(new.commitment));
             }
         }
         Ok(())

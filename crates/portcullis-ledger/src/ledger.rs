@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use portcullis_core::freeze::Freeze;
 use portcullis_core::id::{ApprovalId, Commitment, RunId, SegmentId};
+use portcullis_core::kept::KeptId;
 use portcullis_core::state::progress::Progress;
 use portcullis_core::time::Timestamp;
 use portcullis_proof::Digest;
@@ -28,6 +29,7 @@ use portcullis_proof::export::SegmentState;
 use crate::chain::{Append, Head, StoredPayload};
 use crate::erasure::{Erased, ErasureRow, Selection, Tombstone};
 use crate::error::LedgerError;
+use crate::facts::{FactFilter, FactRow};
 use crate::log::{Anchor, LogPlaces, NotAnchored};
 use crate::rows::{
     ApprovalFilter, ApprovalRow, ExportOptions, ExportSummary, FreezeFilter, Integrity, RunFilter,
@@ -325,6 +327,15 @@ pub trait Reader: fmt::Debug + Send {
     /// What was written with the words of others, and with which key it is looked up. Read once, when a process begins to
     /// write runs.
     fn taints(&self) -> Result<StoredTaints, LedgerError>;
+
+    /// Facts, the newest first.
+    fn facts(&self, filter: &FactFilter) -> Result<Vec<FactRow>, LedgerError>;
+
+    /// The fact of that name, gone or not.
+    fn fact(&self, id: KeptId) -> Result<Option<FactRow>, LedgerError>;
+
+    /// How many facts were ever established in the store.
+    fn facts_ever(&self) -> Result<u64, LedgerError>;
 
     /// Approvals, newest first.
     fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<ApprovalRow>, LedgerError>;

@@ -13,6 +13,7 @@ mod chain;
 pub mod clock;
 mod erasure;
 mod error;
+mod facts;
 pub mod hammer;
 mod kin;
 mod ledger;
@@ -24,6 +25,7 @@ mod taints;
 pub use chain::{Append, ChainedLine, EVENTS_PER_APPEND_MAX, Head, Lease, Owner, StoredPayload};
 pub use erasure::{CONTAINS_BYTES_MIN, Erased, ErasureRow, Selection, TOMBSTONE_TEXT_BYTES_MAX, Tombstone};
 pub use error::{LedgerError, Refusal};
+pub use facts::{FACTS_LISTED_MAX, FACTS_MAX, FactChange, FactFilter, FactReader, FactRow, Gone, NewFactRow};
 pub use kin::Kin;
 pub use ledger::{
     Eraser, Later, Ledger, Location, NewSegment, OpenedSegment, Reader, RecoveredSegment, RecoveryReport,

@@ -19,7 +19,7 @@ pub const EVENT_VERSION: u64 = 1;
 pub const EVENT_PAYLOADS_MAX: usize = 256;
 
 /// The kinds of events. The set is closed: a verifier that does not know a kind cannot judge the run.
-pub const KINDS: [&str; 18] = [
+pub const KINDS: [&str; 20] = [
     "run-opened",
     "config",
     "input",
@@ -35,6 +35,8 @@ pub const KINDS: [&str; 18] = [
     "output",
     "evidence",
     "work",
+    "state",
+    "fact",
     "control",
     "gap",
     "run-closed",

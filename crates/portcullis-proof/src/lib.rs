@@ -15,6 +15,7 @@ mod diagnose;
 pub mod event;
 pub mod export;
 mod hash;
+mod kept;
 pub mod kin;
 pub mod log;
 pub mod logged;

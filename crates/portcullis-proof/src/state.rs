@@ -14,6 +14,7 @@ use std::collections::HashMap;
 
 use crate::chain::Id;
 use crate::event::{Body, Event};
+use crate::kept::{Cells, Facts};
 use crate::work::Items;
 
 /// The most actions of one run that are followed.
@@ -72,6 +73,8 @@ pub struct Trajectory {
     /// What was observed of the actions that went ahead contained.
     contained: HashMap<Id, Observed>,
     items: Items,
+    cells: Cells,
+    facts: Facts,
 }
 
 /// What was observed of a contained action so far.
@@ -82,6 +85,12 @@ struct Observed {
 }
 
 impl Trajectory {
+    /// Of this run, before its first event.
+    #[must_use]
+    pub fn of(run: Id) -> Trajectory {
+        Trajectory { facts: Facts::of(run), ..Trajectory::default() }
+    }
+
     /// Takes the next event.
     ///
     /// # Errors
@@ -97,6 +106,8 @@ impl Trajectory {
             "outcome" => self.conclude(id(body, "action")?, body.text("status")?),
             "observed" => self.observe(body),
             "work" => self.items.apply(event),
+            "state" => self.cells.apply(event),
+            "fact" => self.facts.apply(event),
             "approval-requested" => {
                 self.subject(body, event.seq)?;
                 self.request(id(body, "approval")?)
@@ -562,6 +573,8 @@ mod tests {
             actions: (0..ACTIONS_MAX).map(|number| (id(number), ActionState::Released)).collect(),
             contained: HashMap::new(),
             items: Items::default(),
+            cells: Cells::default(),
+            facts: Facts::default(),
             approvals: (0..APPROVALS_MAX).map(|number| (id(number), ApprovalState::Requested)).collect(),
         }
     }

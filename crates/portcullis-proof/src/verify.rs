@@ -273,6 +273,7 @@ impl<'t> Verifier<'t> {
         };
         check_origin(&record.origin).map_err(|error| Stop::Failed(fail(error)))?;
         self.run = Some(record.run);
+        self.trajectory = Trajectory::of(record.run);
         self.origin = Some(record.origin.clone().into_owned());
         if let Some(trust) = self.trust {
             if record.origin != trust.origin() {

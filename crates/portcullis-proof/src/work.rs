@@ -113,7 +113,7 @@ impl Items {
 }
 
 /// Who did it is one that may.
-fn by(op: &str, actor: &str, actors: &[&str]) -> Result<(), StateError> {
+pub(crate) fn by(op: &str, actor: &str, actors: &[&str]) -> Result<(), StateError> {
     let may = |known: &&str| if known.ends_with(':') { actor.starts_with(*known) } else { actor == *known };
     if actors.iter().any(may) {
         return Ok(());

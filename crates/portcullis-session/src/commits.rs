@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use portcullis_core::event::{Event, EventBody};
-use portcullis_core::id::RunId;
+use portcullis_core::id::{ActionId, RunId};
 use portcullis_core::state::progress::Progress;
 use tokio::sync::broadcast;
 
@@ -28,6 +28,19 @@ pub struct Commit {
     pub progress: Progress,
     /// Whether an approval was asked for, answered or used.
     pub approvals: bool,
+    /// Actions that ended well and were to write files.
+    pub wrote: Vec<Wrote>,
+}
+
+/// An action that ended well and was to write files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrote {
+    /// The action.
+    pub action: ActionId,
+    /// Number of the event with its outcome.
+    pub outcome: u64,
+    /// Which files, as its effects say.
+    pub paths: Vec<String>,
 }
 
 /// A watcher could not keep up, or the gate is gone.
@@ -72,7 +85,7 @@ impl Commits {
     }
 
     /// Tells that events of a run are on the disk.
-    pub(crate) fn tell(&self, run: RunId, events: &[Event], progress: Progress) {
+    pub(crate) fn tell(&self, run: RunId, events: &[Event], progress: Progress, wrote: Vec<Wrote>) {
         self.observers.tell(run, events);
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
         let approvals = events.iter().any(|event| {
@@ -84,6 +97,7 @@ impl Commits {
             )
         });
         // With nobody watching there is nobody to tell.
-        let _ = self.watchers.send(Commit { run, first: first.seq, last: last.seq, progress, approvals });
+        let _ =
+            self.watchers.send(Commit { run, first: first.seq, last: last.seq, progress, approvals, wrote });
     }
 }

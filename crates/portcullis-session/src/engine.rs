@@ -9,8 +9,10 @@ mod approvals;
 mod contained;
 mod frozen;
 mod heard;
+mod kept;
 mod key;
 mod kin;
+mod postconditions;
 mod record;
 mod replies;
 mod server;
@@ -51,9 +53,12 @@ pub use self::approvals::{ANSWERED, EDITED};
 use self::contained::Predictions;
 pub use self::contained::{Contain, REPORT_REFUSED, Report, ReportError, ReportWhat, ReportedOf, Ticket};
 use self::heard::Heard;
+use self::kept::Echoes;
+pub use self::kept::{FACTS_SERVER, FactsRead};
 pub use self::key::UNNAMED_CALL;
 pub use self::kin::Asking;
 pub(crate) use self::kin::ChildEnd;
+pub use self::postconditions::{FILE_WRITTEN, WriteCame, WriteCheck};
 use self::server::server_name;
 use self::taints::Recalled;
 pub use self::texts::{Reach, Reported, TextJudgement, VERIFICATION};
@@ -63,7 +68,7 @@ use self::written::Writes;
 use crate::batch::{Batch, BatchBuilder, Said};
 use crate::denial::explain;
 use crate::env::Env;
-use crate::facts::{Asked, FactSources, Shown, Sources};
+use crate::facts::{Asked, FactSources, Sources};
 use crate::policy::Pipeline;
 
 /// Approvals that lapse with the closing of a run, two events each; more would not fit into one append. Any others
@@ -185,6 +190,8 @@ pub struct Engine {
     predictions: Predictions,
     /// What actions write.
     writes: Writes,
+    /// Others' words among the facts that were read.
+    echoes: Echoes,
 }
 
 impl Engine {
@@ -205,6 +212,7 @@ impl Engine {
             touches: taints::Open::default(),
             predictions: Predictions::default(),
             writes: Writes::default(),
+            echoes: Echoes::default(),
         }
     }
 
@@ -231,6 +239,7 @@ impl Engine {
         self.learn_key(event, texts);
         self.heard.learn(event, texts);
         self.learn_reply(event, texts);
+        self.echoes.learn(event, texts);
     }
 
     /// The run.
@@ -321,19 +330,6 @@ impl Engine {
         let mut requests = sources.answerable(self.pipeline.needs(&read.in_context(context), &pending));
         requests.retain(|request| contains || request.source != CONTAIN_SOURCE);
         Asked::of(requests, || self.shown(&pending.subject))
-    }
-
-    /// What sources are shown of what is judged.
-    fn shown(&self, subject: &Subject<'_>) -> Shown {
-        let memory = self.memory.as_ref().map(|memory| &memory.sources);
-        let (prompt, documents) = match (subject, memory) {
-            (Subject::Output { documents, .. }, Some(sources)) => {
-                (sources.prompt(), sources.documents(&self.bundle, *documents))
-            }
-            _ => (None, None),
-        };
-        let text = subject.text().map(str::to_owned);
-        Shown { bundle: Arc::clone(&self.bundle), text, prompt, documents }
     }
 
     /// The action that a proposal is, and the surface's name of the call.

@@ -2,6 +2,7 @@
 
 use portcullis_core::freeze::FreezeScope;
 use portcullis_core::id::{ActionId, RunId};
+use portcullis_core::kept::KeptError;
 use portcullis_core::limits::{CHILDREN_MAX, CHILDREN_OPEN_MAX, DEPTH_MAX};
 use portcullis_core::work::WorkError;
 use portcullis_ledger::LedgerError;
@@ -47,6 +48,9 @@ pub enum SessionError {
     /// What was asked for of a work item is refused.
     #[error(transparent)]
     Work(#[from] WorkError),
+    /// What was asked for of session state or of a fact is refused.
+    #[error(transparent)]
+    Kept(#[from] KeptError),
     /// No such policy.
     #[error(transparent)]
     Policy(#[from] UnknownPolicy),

@@ -21,6 +21,7 @@ pub mod error;
 pub mod facts;
 mod freezes;
 pub mod gate;
+pub mod kept;
 pub mod listings;
 mod mapped;
 pub mod observers;

@@ -8,6 +8,7 @@ mod approval_rows;
 mod contained;
 mod frozen;
 mod judging;
+mod kept;
 mod kin;
 mod taint_rows;
 mod work;
@@ -29,12 +30,13 @@ use portcullis_ledger::{Head, Ledger};
 use tokio::sync::{Mutex, MutexGuard, Notify};
 
 use self::judging::Needs;
+pub use self::kept::{FactsAsked, FactsPage, HISTORY_PAGE_MAX};
 pub(crate) use self::kin::{Above, Family, digest_of};
 
 use crate::batch::Batch;
 use crate::commits::Commits;
 use crate::delegated::Delegated;
-use crate::engine::{Answer, Engine, Reach, Reported, Teller, TextJudgement};
+use crate::engine::{Answer, Engine, Reach, Reported, Teller, TextJudgement, WriteCheck};
 use crate::env::{Env, SystemEnv};
 use crate::error::SessionError;
 use crate::facts::{Asked, FactSources, Gathered, NoSources, Sources};
@@ -198,6 +200,15 @@ impl Run {
     /// Records something that bears on the run and is neither said, done nor seen by the agent.
     pub async fn evidence(&self, name: String, digest: Digest) -> Result<u64, SessionError> {
         self.write(|engine, env| Ok(engine.evidence(env, name, digest))).await
+    }
+
+    /// Records of the files that an action was to write whether they have in them what was written: as a payload, which
+    /// can be erased, and of the answers alone a digest. `cause` is its outcome.
+    ///
+    /// # Errors
+    /// Those of every write.
+    pub async fn writes_checked(&self, cause: u64, checks: &[WriteCheck]) -> Result<u64, SessionError> {
+        self.write(|engine, env| Ok(engine.writes_checked(env, cause, checks))).await
     }
 
     /// A person answers an approval request.

@@ -11,7 +11,7 @@ use portcullis_core::event::{Event, EventBody};
 use portcullis_core::id::ActionId;
 use portcullis_core::label::{Label, LabelSet};
 use portcullis_core::memory::Texts;
-use portcullis_core::taint::{Taint, Tainted};
+use portcullis_core::taint::{Marks, Taint, Tainted};
 use portcullis_detect::normalise::normalise;
 use portcullis_detect::{Detector, Head, Hit};
 use serde_json::Value as Json;
@@ -211,6 +211,13 @@ impl Flow {
             Taint { labels, marks: others.into_marks(), replaces, thing }
         };
         Touched { reads, writes: writes.into_iter().map(taint).collect() }
+    }
+
+    /// What of a text others wrote: their labels, and which of its words are theirs, or `None` for all of them. Linear in
+    /// the text if others' words were read.
+    pub fn others_in(&self, text: &str) -> (LabelSet, Option<Marks>) {
+        let others = Carried::by(&self.trajectory, &Json::String(text.to_owned()));
+        (self.labels_of(&others), others.into_marks())
     }
 
     /// Whose words they are.

@@ -110,8 +110,17 @@ pub fn find(text: &str, wanted: &HashSet<u64>) -> Found {
     Found { stretches: joined(stretches), cut: !all, ..found }
 }
 
+/// All marks of a text, of its sentences and of its values.
+pub fn all(text: &str) -> Vec<u64> {
+    let mut marks = Vec::new();
+    each_sentence(text, |said| {
+        marks.extend(said.mark().into_iter().chain(said.values.iter().map(|value| value.hash)))
+    });
+    marks
+}
+
 /// Stretches in order, those that meet as one, at most [`STRETCHES_MAX`].
-fn joined(mut stretches: Vec<Range<usize>>) -> Vec<Range<usize>> {
+pub fn joined(mut stretches: Vec<Range<usize>>) -> Vec<Range<usize>> {
     stretches.sort_by_key(|stretch| stretch.start);
     let mut found: Vec<Range<usize>> = Vec::new();
     for stretch in stretches {

@@ -12,6 +12,7 @@ mod file;
 mod git;
 mod json;
 mod place;
+pub mod postcondition;
 mod report;
 
 use std::fmt;

@@ -13,8 +13,8 @@ use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
     approvals, backup, bench, calibrate, check, completions, contract, demo, demo_server, doctor, erase,
-    eval, export, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, retention, run,
-    runs, serve, simulate, tools, train, verify, verify_output, witness, work,
+    eval, export, facts, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, retention,
+    run, runs, serve, simulate, tools, train, verify, verify_output, witness, work,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -124,6 +124,7 @@ enum Command {
     Runs(runs::Args),
     Freeze(freeze::Args),
     Work(work::Args),
+    Facts(facts::Args),
     Export(export::Args),
     Erase(erase::Args),
     Retention(retention::Args),
@@ -192,6 +193,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Runs(args) => runs::run(&args, &global),
         Command::Freeze(args) => freeze::run(&args, &global),
         Command::Work(args) => work::run(&args, &global),
+        Command::Facts(args) => facts::run(&args, &global),
         Command::Export(args) => export::run(&args, &global),
         Command::Governance(args) => governance::run(&args, &global),
         Command::Erase(args) => erase::run(&args, &global),

@@ -111,6 +111,12 @@ impl Written {
         written
     }
 
+    /// The paths that it writes, where its text says all of them.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        let names = self.names.iter().filter(|_| !self.anything).map(String::as_str);
+        names.filter(|name| name.starts_with('/'))
+    }
+
     /// An action of which nothing was read.
     #[must_use]
     pub fn anything() -> Self {

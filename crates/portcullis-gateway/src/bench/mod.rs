@@ -8,7 +8,8 @@
 //! * [`step()`]: a whole step of a run in memory, early and late in the run;
 //! * [`durable()`]: decisions over the socket of a real daemon, each answered when it is on the disk;
 //! * [`hook()`]: a coding agent's hook, process start included;
-//! * [`approvals()`]: what people are asked and say over the socket, with few approvals stored and with many.
+//! * [`approvals()`]: what people are asked and say over the socket, with few approvals stored and with many;
+//! * [`facts()`]: session state and facts over the socket, with few facts stored and with many.
 
 mod approvals;
 mod daemon;
@@ -16,6 +17,7 @@ mod decide;
 mod disk;
 mod distribution;
 mod durable;
+mod facts;
 mod hook;
 mod step;
 
@@ -31,6 +33,7 @@ pub use approvals::{ApprovalTimes, ApprovalsOptions, ApprovalsReport, STORED, ST
 pub use decide::{DecideReport, DecideSize, decide};
 pub use distribution::{Bar, Distribution};
 pub use durable::{CLIENTS, CLIENTS_MAX, DurableOptions, DurablePhase, DurableReport, durable};
+pub use facts::{FACTS_STORED, FACTS_STORED_MAX, FactTimes, FactsOptions, FactsReport, facts};
 pub use hook::{CALLS, CALLS_MAX, HookBenchOptions, HookReport, hook};
 pub use step::{StepReport, StepWindow, step};
 

@@ -39,12 +39,13 @@ pub use start::{StartOptions, ensure_daemon};
 
 use crate::api::{
     AcceptTool, AcceptTools, AcceptedTool, AcceptedTools, ActionAnswer, AnswerApproval, ApprovalFilter,
-    ApprovalInfo, Approvals, CHECK_WAIT_MS, ChangedTools, ControlRun, Empty, ErrorBody, GrantApproval,
-    GrantApprovals, Granted, Health, ID_PREFIX_MIN, NEXT_HEADER, ObservationAnswer, OpenRun, OpenedRun,
-    ProposeAction, ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval, Reloaded, ReportConfirmation,
-    ReportEvidence, ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools,
-    RevokeApproval, RunInfo, Runs, Stats, StopAnswer, TakeTicket, TakenTicket, TextAnswer, ToolsAnswer,
-    TurnAnswer, WAIT_MS_MAX, WebhookList, WorkAnswer, WorkList, WorkRequest,
+    ApprovalInfo, Approvals, CHECK_WAIT_MS, ChangedTools, ControlRun, Empty, ErrorBody, FactAnswer, FactList,
+    FactRequest, FactTold, GrantApproval, GrantApprovals, Granted, Health, ID_PREFIX_MIN, NEXT_HEADER,
+    ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval,
+    Reloaded, ReportConfirmation, ReportEvidence, ReportInput, ReportObserved, ReportOutcome, ReportOutput,
+    ReportTold, ReportTools, RevokeApproval, RunInfo, Runs, StateAnswer, StateRequest, Stats, StopAnswer,
+    TakeTicket, TakenTicket, TextAnswer, ToolsAnswer, TurnAnswer, WAIT_MS_MAX, WebhookList, WorkAnswer,
+    WorkList, WorkRequest,
 };
 use crate::home::{APPROVER_TOKEN_VARIABLE, Home};
 use pool::{Body, Connection, Pool};
@@ -187,6 +188,32 @@ impl Client {
     /// The work items of a live run, and the calls that can be cited. `run` may be a prefix.
     pub async fn work_list(&self, run: &str) -> Result<WorkList, ClientError> {
         self.get(&format!("/v1/runs/{}/work", checked_id(run)?)).await
+    }
+
+    /// Does something to the session state of a live run. `run` may be a prefix.
+    pub async fn state(&self, run: &str, request: &StateRequest) -> Result<StateAnswer, ClientError> {
+        self.post(&format!("/v1/runs/{}/state", checked_id(run)?), request).await
+    }
+
+    /// Does something to facts, in a live run. `run` may be a prefix.
+    pub async fn facts(&self, run: &str, request: &FactRequest) -> Result<FactAnswer, ClientError> {
+        self.post(&format!("/v1/runs/{}/facts", checked_id(run)?), request).await
+    }
+
+    /// Facts of the store, the newest first; with `gone`, also those that were replaced or forgotten.
+    pub async fn facts_list(
+        &self,
+        gone: bool,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<FactList, ClientError> {
+        let before = before.map_or_else(String::new, |before| format!("&before={before}"));
+        self.get(&format!("/v1/facts?gone={gone}&limit={limit}{before}")).await
+    }
+
+    /// A fact, by the run that established it, or the start of its id, and the number of the event.
+    pub async fn fact(&self, run: &str, seq: u64) -> Result<FactTold, ClientError> {
+        self.get(&format!("/v1/facts/{}.{seq}", checked_id(run)?)).await
     }
 
     /// Takes the profile of an action that is run contained now.

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use portcullis_core::id::RunId;
+use portcullis_core::id::{RequestId, RunId};
+use portcullis_session::env::{Env as _, SystemEnv};
 use portcullis_session::surface::Surface;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -20,9 +21,10 @@ use tokio::time::{sleep, timeout};
 
 use super::{Client, ClientError, Connection, Incoming, Proposed, StartOptions, ensure_daemon, next_frame};
 use crate::api::{
-    HEARTBEAT_S, ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ProposeTurn, ReportConfirmation,
-    ReportEvidence, ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools,
-    StopAnswer, TextAnswer, ToolsAnswer, WorkAnswer, WorkList, WorkRequest,
+    FactAnswer, FactRequest, HEARTBEAT_S, ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ProposeTurn,
+    ReportConfirmation, ReportEvidence, ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold,
+    ReportTools, StateAnswer, StateRequest, StopAnswer, TextAnswer, ToolsAnswer, WorkAnswer, WorkList,
+    WorkRequest,
 };
 use crate::home::Home;
 
@@ -115,6 +117,32 @@ impl Run {
         self.persistently(|| self.shared.client.work_list(&run)).await
     }
 
+    /// Does something to the session state of the run. Made again because the daemon died, it counts once.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn state(&self, request: StateRequest) -> Result<StateAnswer, ClientError> {
+        let run = self.shared.run.to_string();
+        let request = StateRequest { request: request.request.or_else(named), ..request };
+        if request.request.is_none() {
+            return self.shared.client.state(&run, &request).await;
+        }
+        self.persistently(|| self.shared.client.state(&run, &request)).await
+    }
+
+    /// Does something to facts. Made again because the daemon died, it counts once.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn facts(&self, request: FactRequest) -> Result<FactAnswer, ClientError> {
+        let run = self.shared.run.to_string();
+        let request = FactRequest { request: request.request.or_else(named), ..request };
+        if request.request.is_none() {
+            return self.shared.client.facts(&run, &request).await;
+        }
+        self.persistently(|| self.shared.client.facts(&run, &request)).await
+    }
+
     async fn persistently<A, F>(&self, request: impl Fn() -> F) -> Result<A, ClientError>
     where
         F: Future<Output = Result<A, ClientError>>,
@@ -137,6 +165,11 @@ impl Run {
             }
         }
     }
+}
+
+/// A name for a request that may be made again. Without randomness it has none, and is made once.
+fn named() -> Option<RequestId> {
+    SystemEnv::new().ok().map(|mut env| RequestId::from_bytes(env.id()))
 }
 
 impl Surface for Run {

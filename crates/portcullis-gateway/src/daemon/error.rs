@@ -162,6 +162,7 @@ impl From<SessionError> for Failure {
                 ReportError::TooManyServers => (StatusCode::CONFLICT, "too_many_servers"),
             },
             SessionError::Work(error) => return super::work::refused(error),
+            SessionError::Kept(error) => return super::kept::refused(error),
             SessionError::Policy(_) => (StatusCode::UNPROCESSABLE_ENTITY, "unknown_policy"),
             SessionError::Closed(_) | SessionError::UnknownRun(_) => {
                 (StatusCode::CONFLICT, code::RUN_NOT_LIVE)

@@ -30,6 +30,7 @@ use super::error::Failure;
 use super::freezes;
 use super::governance;
 use super::hooks;
+use super::kept;
 use super::log;
 use super::queries;
 use super::tools as tool_changes;
@@ -118,6 +119,10 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/runs/{run}/observed", post(observed))
         .route("/v1/runs/{run}/stopping", post(stopping))
         .route("/v1/runs/{run}/work", get(work::list).post(work::operate))
+        .route("/v1/runs/{run}/state", get(kept::keys).post(kept::state))
+        .route("/v1/runs/{run}/facts", post(kept::facts))
+        .route("/v1/facts", get(kept::list))
+        .route("/v1/facts/{fact}", get(kept::show))
         .route("/v1/tickets/take", post(take_ticket))
         .route("/v1/runs/{run}/close", post(close))
         .route("/v1/runs/{run}/control", post(control))

@@ -26,7 +26,7 @@ use super::connections;
 use super::error::DaemonError;
 use super::listen::Hold;
 use super::shares::Shares;
-use super::{DaemonOptions, Shared, mark, routes, webhooks};
+use super::{DaemonOptions, Shared, mark, postconditions, routes, webhooks};
 use crate::api;
 use crate::contained::LevelSource;
 use crate::contract_source::ContractSource;
@@ -116,11 +116,9 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     };
     let unix = tokio::spawn(connections::serve(socket, router, connections::UNIX, stopped));
 
-    let summaries = tokio::spawn(tell_summaries(Arc::clone(&gate)));
-    let telling = tokio::spawn(webhooks::keep_telling(shared));
+    let beside = beside(&gate, shared);
     keep_house(&gate, signals).await;
-    summaries.abort();
-    telling.abort();
+    beside.iter().for_each(JoinHandle::abort);
     info!("stopping");
     gate.close_all().await;
     // Those who wait for an approver are not waited for.
@@ -133,6 +131,13 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     // Last, so that the ends of the runs that were just closed are in the log.
     drop(log);
     Ok(())
+}
+
+/// What goes on beside the requests until the daemon stops.
+fn beside(gate: &Arc<Gate>, shared: Shared) -> [JoinHandle<()>; 3] {
+    let looking = postconditions::keep_looking(Arc::clone(gate));
+    let telling = webhooks::keep_telling(shared);
+    [tokio::spawn(tell_summaries(Arc::clone(gate))), tokio::spawn(telling), tokio::spawn(looking)]
 }
 
 /// Takes hold of the state folder, unless another daemon has it.

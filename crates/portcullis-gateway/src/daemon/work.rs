@@ -64,17 +64,7 @@ pub(super) async fn operate(
         CredentialKind::Approver => WorkBy { party: Party::Person, person: caller.0.principal.id.clone() },
     };
     let api::WorkRequest { operation, call, wait_ms } = request;
-    let cause = match &call {
-        Some(call) => Some(action_of(&run, call).await.ok_or_else(|| {
-            refused(&WorkError::new(
-                Refusal::Malformed,
-                "call",
-                "this run has no such call",
-                "leave it out, or name the action of the call that asks for this",
-            ))
-        })?),
-        None => None,
-    };
+    let cause = cause(&run, call.as_deref()).await?;
     let wait = Duration::from_millis(wait_ms.unwrap_or(api::CHECK_WAIT_MS).min(api::WAIT_MS_MAX).into());
     if let WorkOperation::Verify { item } = operation {
         return Ok(Json(checked(&shared, &run, item, wait).await?));
@@ -87,6 +77,20 @@ pub(super) async fn operate(
         return Ok(Json(checked(&shared, &run, item.id, wait).await?));
     }
     Ok(Json(api::WorkAnswer { item, checking: false }))
+}
+
+/// The call of a tool that asks for an operation.
+pub(super) async fn cause(run: &Run, call: Option<&str>) -> Result<Option<ActionId>, Failure> {
+    let Some(call) = call else { return Ok(None) };
+    let unknown = || {
+        refused(&WorkError::new(
+            Refusal::Malformed,
+            "call",
+            "this run has no such call",
+            "leave it out, or name the action of the call that asks for this",
+        ))
+    };
+    action_of(run, call).await.ok_or_else(unknown).map(Some)
 }
 
 /// The live run of that id, for the caller.

@@ -20,6 +20,7 @@ mod contained;
 mod downstream;
 mod gate;
 mod held;
+mod kept;
 mod listing;
 mod session_key;
 mod stdin;

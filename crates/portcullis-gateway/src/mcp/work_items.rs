@@ -16,6 +16,7 @@ use rmcp::{ServerHandler, ServiceExt as _};
 use serde_json::{Map, Value, json};
 
 use super::contained;
+use super::kept::{self, Called};
 use super::session_key::session_key;
 use crate::api::{OpenRun, WorkAnswer, WorkOperation, WorkRequest};
 use crate::client::{ClientError, Run, StartOptions};
@@ -25,7 +26,8 @@ use crate::home::Home;
 const SURFACE: &str = "work";
 const INSTRUCTIONS: &str = "A list of work that counts as done only when it is shown to be. Make an item, start it, do \
     the work, then claim it and cite the calls of your tools that show it: `work_read` lists them. Claims are checked by \
-    the gate, not by you. Without criteria a person decides.";
+    the gate, not by you. Without criteria a person decides. Beside it: `state_put` keeps a value for this session, and \
+    `fact_write` a fact for later ones.";
 
 /// How to serve.
 #[derive(Debug, Clone)]
@@ -126,11 +128,11 @@ impl ServerHandler for WorkItems {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(Described::tool).collect()))
+        Ok(ListToolsResult::with_all_items(tools().map(Described::tool).collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        TOOLS.iter().find(|tool| tool.name == name).map(Described::tool)
+        tools().find(|tool| tool.name == name).map(Described::tool)
     }
 
     async fn call_tool(
@@ -139,8 +141,14 @@ impl ServerHandler for WorkItems {
         _context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
+        if kept::TOOLS.iter().any(|tool| tool.name == request.name) {
+            return Ok(match kept::call(&self.run, &request.name, arguments).await {
+                Called::Malformed(why) => CallToolResult::error(vec![ContentBlock::text(why)]).into(),
+                Called::Answered(answer) => answered(answer),
+            });
+        }
         let Some(tool) = TOOLS.iter().find(|tool| tool.name == request.name) else {
-            let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+            let names: Vec<&str> = tools().map(|tool| tool.name).collect();
             let message = format!("there is no tool `{}`; there are {}", request.name, names.join(", "));
             return Err(ErrorData::invalid_params(message, None));
         };
@@ -154,15 +162,25 @@ impl ServerHandler for WorkItems {
                 Err(why) => return Ok(CallToolResult::error(vec![ContentBlock::text(why)]).into()),
             },
         };
-        Ok(match result {
-            Ok(value) => {
-                let mut result = CallToolResult::success(vec![ContentBlock::text(value.to_string())]);
-                result.structured_content = Some(value);
-                result.into()
-            }
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]).into(),
-        })
+        Ok(answered(result))
     }
+}
+
+/// What the daemon answered, as the result of a call.
+fn answered(answer: Result<Value, ClientError>) -> CallToolResponse {
+    match answer {
+        Ok(value) => {
+            let mut result = CallToolResult::success(vec![ContentBlock::text(value.to_string())]);
+            result.structured_content = Some(value);
+            result.into()
+        }
+        Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]).into(),
+    }
+}
+
+/// All tools.
+fn tools() -> impl Iterator<Item = &'static Described> {
+    TOOLS.iter().chain(&kept::TOOLS)
 }
 
 /// Reads the arguments of a tool as the operation that it stands for.
@@ -196,14 +214,14 @@ fn told(answer: &WorkAnswer) -> Value {
 }
 
 /// A tool of the server.
-struct Described {
-    name: &'static str,
+pub(super) struct Described {
+    pub(super) name: &'static str,
     /// The operation; none: it reads.
-    op: Option<&'static str>,
-    title: &'static str,
-    description: &'static str,
-    /// Name, JSON type and description of each argument, and whether it is required.
-    arguments: &'static [(&'static str, &'static str, &'static str, bool)],
+    pub(super) op: Option<&'static str>,
+    pub(super) title: &'static str,
+    pub(super) description: &'static str,
+    /// Name, JSON type (empty: any) and description of each argument, and whether it is required.
+    pub(super) arguments: &'static [(&'static str, &'static str, &'static str, bool)],
 }
 
 const ITEM: (&str, &str, &str, bool) = ("item", "integer", "The number of the item", true);
@@ -270,7 +288,11 @@ const TOOLS: [Described; 6] = [
 impl Described {
     fn tool(&self) -> Tool {
         let property = |(name, kind, description, _): &(&str, &str, &str, bool)| {
-            ((*name).to_owned(), json!({"type": kind, "description": description}))
+            let mut property = json!({"description": description});
+            if let (Some(map), false) = (property.as_object_mut(), kind.is_empty()) {
+                map.insert("type".to_owned(), (*kind).into());
+            }
+            ((*name).to_owned(), property)
         };
         let required: Vec<&str> =
             self.arguments.iter().filter(|(.., required)| *required).map(|(name, ..)| *name).collect();

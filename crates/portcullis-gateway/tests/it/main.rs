@@ -11,6 +11,7 @@ mod freezes;
 mod gate_contracts;
 mod governance;
 mod hooks;
+mod kept;
 mod log;
 mod lying;
 mod monitor;

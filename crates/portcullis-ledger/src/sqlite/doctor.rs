@@ -1,6 +1,7 @@
 //! The check of a whole store: SQLite's own, every link and every commitment of every run computed again, and what is
 //! indexed held against the events that it was taken from.
 
+mod facts;
 mod index;
 mod taints;
 

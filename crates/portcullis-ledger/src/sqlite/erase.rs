@@ -24,6 +24,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use crate::erasure::{Erased, ErasureRow, Selection, TOMBSTONE_TEXT_BYTES_MAX, Tombstone};
 use crate::error::{LedgerError, Refusal};
 use crate::sqlite::chosen::{Chosen, chosen};
+use crate::sqlite::facts;
 use crate::sqlite::ledger::OpenOptions;
 use crate::sqlite::read::{SqliteReader, last_segment, run_number};
 use crate::sqlite::schema::{Files, TO_SCRUB, unsigned};
@@ -211,6 +212,7 @@ fn bury(
         overwrite.execute([payload.number])?;
         insert.execute(params![run, payload.commitment, at.as_micros(), by, reason])?;
         taints::blank(transaction, run, &payload.commitment)?;
+        facts::blank(transaction, run, &payload.commitment)?;
         for action in &payload.actions {
             changed += scope.execute(params![run, action.as_bytes()])?;
         }

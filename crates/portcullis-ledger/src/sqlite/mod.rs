@@ -8,7 +8,7 @@
 //! ```text
 //! append ─┐
 //! append ─┼─> bounded queue ─> writer thread ─> one transaction ─> fsync ─> every answer
-//! append ─┘                         (events, payloads, approvals, taints, summary)
+//! append ─┘                         (events, payloads, approvals, taints, facts, summary)
 //! ```
 //!
 //! Read `writer` (group commit) and `recovery`; the rest is queries.
@@ -22,6 +22,7 @@ mod doctor;
 mod erase;
 mod error;
 mod export;
+mod facts;
 mod for_log;
 mod freezes;
 mod ledger;

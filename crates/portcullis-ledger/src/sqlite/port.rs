@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use portcullis_core::freeze::Freeze;
 use portcullis_core::id::{ApprovalId, Commitment, RunId, SegmentId};
+use portcullis_core::kept::KeptId;
 use portcullis_core::state::progress::Progress;
 use portcullis_core::time::Timestamp;
 use portcullis_proof::Digest;
@@ -12,6 +13,7 @@ use portcullis_proof::Digest;
 use crate::chain::{Append, Head, StoredPayload};
 use crate::erasure::{Erased, ErasureRow, Selection, Tombstone};
 use crate::error::LedgerError;
+use crate::facts::{FactFilter, FactRow};
 use crate::ledger::{Eraser, Later, Ledger, NewSegment, OpenedSegment, Reader, RecoveryReport, SegmentStand};
 use crate::log::{Anchor, NotAnchored};
 use crate::rows::{
@@ -119,6 +121,18 @@ impl Reader for SqliteReader {
 
     fn taints(&self) -> Answer<StoredTaints> {
         self.taints()
+    }
+
+    fn facts(&self, filter: &FactFilter) -> Answer<Vec<FactRow>> {
+        self.facts(filter)
+    }
+
+    fn fact(&self, id: KeptId) -> Answer<Option<FactRow>> {
+        self.fact(id)
+    }
+
+    fn facts_ever(&self) -> Answer<u64> {
+        self.facts_ever()
     }
 
     fn approvals(&self, filter: &ApprovalFilter) -> Answer<Vec<ApprovalRow>> {

@@ -13,7 +13,7 @@ use crate::sqlite::{approvals, lock};
 /// Written into the file, so that another database is never taken for a ledger: `PCUL` in ASCII.
 const APPLICATION_ID: i64 = 0x5043_554c;
 /// The format of the tables below.
-const SCHEMA_VERSION: i64 = 6;
+const SCHEMA_VERSION: i64 = 7;
 /// Pages of the write-ahead log at which the writer itself copies it into the database: 64 MiB of 4 KiB pages.
 const CHECKPOINT_PAGES: i64 = 16_384;
 /// Prepared statements kept by a connection.
@@ -227,6 +227,26 @@ CREATE INDEX approvals_by_time ON approvals (requested);
 CREATE INDEX pending_approvals_by_run ON approvals (run) WHERE state = 'pending';
 ";
 
+/// What version 7 added: facts that outlive runs. The folder of one that all runs of its principal may read is empty.
+const SCHEMA_7: &str = "
+CREATE TABLE facts (
+    number INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL REFERENCES runs (number),
+    seq INTEGER NOT NULL,
+    principal TEXT NOT NULL,
+    workspace BLOB NOT NULL CHECK (length(workspace) IN (0, 32)),
+    topic BLOB CHECK (length(topic) = 32),
+    commitment BLOB NOT NULL CHECK (length(commitment) = 32),
+    gone TEXT CHECK (gone IN ('replaced', 'forgotten')),
+    gone_run INTEGER REFERENCES runs (number),
+    gone_seq INTEGER,
+    UNIQUE (run, seq)
+) STRICT;
+CREATE INDEX facts_to_read ON facts (principal, workspace, number) WHERE gone IS NULL;
+CREATE INDEX facts_by_topic ON facts (principal, workspace, topic, number) WHERE gone IS NULL AND topic IS NOT NULL;
+CREATE INDEX facts_by_principal ON facts (principal, number);
+";
+
 /// The row of `meta` with the key of the digests by which things are known in the index of taints.
 pub(crate) const TAINT_KEY: &str = "taint key";
 /// The row of `meta` that is there while runs of earlier releases may lack a summary. Its value is the highest number of
@@ -434,6 +454,9 @@ fn migrate(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         transaction.execute_batch("INSERT INTO approvals_6 SELECT * FROM approvals;")?;
         transaction.execute_batch(SCHEMA_6_APPROVALS)?;
     }
+    if found < 7 {
+        transaction.execute_batch(SCHEMA_7)?;
+    }
     if found < SCHEMA_VERSION {
         transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     }
@@ -454,6 +477,11 @@ pub(crate) fn has_freezes(connection: &Connection) -> rusqlite::Result<bool> {
 /// Whether the store has an index of taints.
 pub(crate) fn has_taints(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(version(connection)? >= 5)
+}
+
+/// Whether the store has an index of facts.
+pub(crate) fn has_facts(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(version(connection)? >= 7)
 }
 
 /// The version of a store's tables.

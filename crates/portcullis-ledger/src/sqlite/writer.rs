@@ -26,6 +26,7 @@ use crate::ledger::NewSegment;
 use crate::ledger::OpenedSegment;
 use crate::ledger::RecoveryReport;
 use crate::sqlite::approvals;
+use crate::sqlite::facts;
 use crate::sqlite::freezes;
 use crate::sqlite::presence::Presence;
 use crate::sqlite::queue::{Queue, Queued};
@@ -390,6 +391,9 @@ fn write_append(
         }
         for taint in &append.taints {
             taints::put(transaction, owned.run, taint)?;
+        }
+        for fact in &append.facts {
+            facts::put(transaction, owned.run, fact)?;
         }
         summaries::put(transaction, owned.run, &summary_of(append, after))?;
         rusqlite::Result::Ok(())

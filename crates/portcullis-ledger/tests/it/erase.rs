@@ -395,12 +395,12 @@ fn a_store_of_version_1_is_read_as_it_is_and_migrated_when_it_is_written() {
         assert_eq!(export(old, run, true), export(&today, run, true));
     }
     let ledger = SqliteLedger::open(&written, OpenOptions::default()).unwrap();
-    assert_eq!(version(&written), 6);
+    assert_eq!(version(&written), 7);
     let next = spoken(&ledger, &[b"of the second"]);
     assert_eq!(counts(&verified(&written, next)), (Status::Valid, 2, 0, 0));
     assert_eq!(counts(&verified(&written, run)), (Status::Valid, 2, 0, 0));
     assert!(erase(&erased, &of_run(run)).unwrap().purged);
-    assert_eq!(version(&erased), 6);
+    assert_eq!(version(&erased), 7);
     assert_eq!(counts(&verified(&erased, run)), (Status::Valid, 0, 0, 2));
     assert_eq!(files_with(&erased, b"of the first version"), Vec::<PathBuf>::new());
     // Made anew or migrated, the tables are the same.

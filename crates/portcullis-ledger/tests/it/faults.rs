@@ -266,7 +266,7 @@ fn other_files_and_newer_stores_are_not_touched() {
     foreign.pragma_update(None, "user_version", 99).unwrap();
     drop(foreign);
     let error = SqliteLedger::open(folder.path(), options()).unwrap_err();
-    assert!(matches!(error, LedgerError::NewerVersion { found: 99, known: 6, .. }));
+    assert!(matches!(error, LedgerError::NewerVersion { found: 99, known: 7, .. }));
     assert!(error.to_string().contains("use the release that wrote it"), "{error}");
     assert!(matches!(SqliteReader::open(&folder.path().join("nowhere")), Err(LedgerError::Io { .. })));
     assert!(matches!(

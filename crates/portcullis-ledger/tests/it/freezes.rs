@@ -119,7 +119,8 @@ async fn a_store_of_version_4_is_read_as_it_is_and_has_freezes_once_it_is_writte
     run.commit(&ledger).unwrap();
     drop(ledger);
     let database = rusqlite::Connection::open(folder.path().join("ledger.db")).unwrap();
-    let earlier = "DROP TABLE freezes; ALTER TABLE summaries DROP COLUMN frozen; DROP TABLE taints;
+    let earlier =
+        "DROP TABLE facts; DROP TABLE freezes; ALTER TABLE summaries DROP COLUMN frozen; DROP TABLE taints;
         DROP TABLE forgotten_taints; DELETE FROM meta WHERE key = 'taint key'; DROP INDEX approvals_by_time;
         ALTER TABLE approvals DROP COLUMN rule; PRAGMA user_version = 4;";
     database.execute_batch(earlier).unwrap();

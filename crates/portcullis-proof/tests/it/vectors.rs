@@ -6,6 +6,7 @@ mod bodies;
 mod contained;
 mod erasure;
 mod files;
+mod kept;
 mod lines;
 mod meaning;
 mod work;
@@ -24,6 +25,7 @@ use bodies::body_cases;
 use contained::contained_cases;
 use erasure::erasure_cases;
 use files::file_cases;
+use kept::kept_cases;
 use lines::line_cases;
 use meaning::meaning_cases;
 use work::work_cases;
@@ -204,6 +206,7 @@ fn cases() -> Vec<Case> {
     cases.extend(body_cases());
     cases.extend(contained_cases());
     cases.extend(work_cases());
+    cases.extend(kept_cases());
     cases
 }
 

@@ -143,12 +143,12 @@ impl Engine {
     /// What of a result others had written into the things that the action read.
     pub(super) fn tainted(&self, action: ActionId, text: &str, sources: &dyn Sources) -> Option<Tainted> {
         let reads = self.touches.of(action).map_or(&[][..], |touched| &touched.reads);
-        sources.tainted(reads, text)
+        self.echoes.joined(sources.tainted(reads, text), text)
     }
 
     /// The same of what a server says by itself: it may be any of the things that it keeps.
     pub(super) fn tainted_of(&self, server: &str, text: &str, sources: &dyn Sources) -> Option<Tainted> {
-        sources.tainted(&Things::kept_by(Some(server)), text)
+        self.echoes.joined(sources.tainted(&Things::kept_by(Some(server)), text), text)
     }
 
     /// Takes an event into account that is now part of the run, with what was read of its action.

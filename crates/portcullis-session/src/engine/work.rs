@@ -47,7 +47,8 @@ pub(super) fn written(effects: &Effects, side_effecting: bool) -> Written {
 }
 
 impl Engine {
-    fn work_folder(&self) -> Option<&str> {
+    /// The folder in which the agent works.
+    pub(crate) fn work_folder(&self) -> Option<&str> {
         let place = self.state.place().and_then(|place| place.workspace.as_deref());
         place.or(self.bundle.effects.workspace.as_deref())
     }
@@ -102,10 +103,7 @@ impl Engine {
             Party::Harness => Actor::gate(),
             Party::Person => Actor::approver(&by.person),
         };
-        let cause = cause.and_then(|action| {
-            let open = self.state.open_action(action).map(|open| open.last_event);
-            open.or_else(|| works.call(action).map(|call| call.outcome))
-        });
+        let cause = cause.and_then(|action| self.event_of(action));
         batch.push(actor, cause, EventBody::Work(record));
         (batch.finish(), answer)
     }

@@ -97,6 +97,18 @@ impl Writes {
         self.over.push_back(writing);
     }
 
+    /// The paths that an action writes whose outcome is awaited, where they are known: at most `limit`, or none.
+    pub(super) fn paths(&self, action: ActionId, limit: usize) -> Vec<String> {
+        let writing = self.open.get(&action).filter(|writing| !writing.unseen);
+        let paths: Vec<String> = writing
+            .into_iter()
+            .flat_map(|writing| writing.written.paths())
+            .take(limit + 1)
+            .map(str::to_owned)
+            .collect();
+        if paths.len() > limit { Vec::new() } else { paths }
+    }
+
     /// Number of the event, after a call began, by which something was written that bears on what is covered.
     pub(super) fn since(
         &self,

@@ -3,6 +3,7 @@
 use portcullis_core::aside::{DIGEST_KEY, ERASED, SCOPE};
 use portcullis_core::event::{Event, EventBody, Parent, RunOpened};
 use portcullis_core::id::RunId;
+use portcullis_core::kept::STATE;
 use portcullis_core::limits::{DEPTH_MAX, EVENTS_COUNTED_MAX};
 use portcullis_core::memory::Texts;
 use portcullis_core::state::{Phase, RunState};
@@ -38,7 +39,8 @@ pub(super) fn recalled(reader: &dyn Reader, mut engine: Engine, count: u64) -> R
     // Earlier texts count as erased: values from them have an unknown origin.
     let remembered = count.saturating_sub(EVENTS_RECALLED_MAX);
     each_event(reader, id, |mut event| {
-        let bears_on_state = [DIGEST_KEY, SCOPE, WORK].iter().any(|name| event.payloads.contains_key(*name));
+        let bears_on_state =
+            [DIGEST_KEY, SCOPE, WORK, STATE].iter().any(|name| event.payloads.contains_key(*name));
         let read = event.seq > remembered || bears_on_state;
         let texts = if read { texts_of(reader, id, &event)? } else { Texts::new() };
         let words = event.aside_name().and_then(|name| texts.get(name));

@@ -49,12 +49,14 @@ impl Live {
             payloads: batch.payloads,
             approvals,
             taints: taints.clone(),
+            facts: self.fact_changes(&batch.events),
             progress: progress.clone(),
         };
         self.in_doubt = true;
         self.ledger.append(append).await?;
         self.in_doubt = false;
         self.head = head;
+        let wrote = self.engine.wrote(&batch.events);
         let before = self.engine.state().used();
         if let Some(bundle) = bundle {
             self.engine.set_bundle(bundle);
@@ -63,7 +65,7 @@ impl Live {
         self.taints.add(&taints);
         self.count(&batch.events, charged, before);
         self.count_seen(&batch.events);
-        self.commits.tell(head.run, &batch.events, progress);
+        self.commits.tell(head.run, &batch.events, progress, wrote);
         Ok(head.count)
     }
 

@@ -9,6 +9,7 @@ mod contained;
 mod erased;
 mod facts;
 mod freezes;
+mod kept;
 mod kin;
 mod named_bundles;
 mod principals;

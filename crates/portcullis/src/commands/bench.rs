@@ -2,13 +2,15 @@
 
 mod all;
 mod approvals;
+mod facts;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use portcullis_gateway::bench::{
     self, BenchError, CALLS, CALLS_MAX, CLIENTS, CLIENTS_MAX, DecideReport, Distribution, DurableOptions,
-    DurablePhase, DurableReport, HookBenchOptions, HookReport, SECONDS_MAX, STORED, STORED_MAX, StepReport,
+    DurablePhase, DurableReport, FACTS_STORED, FACTS_STORED_MAX, HookBenchOptions, HookReport, SECONDS_MAX,
+    STORED, STORED_MAX, StepReport,
 };
 use serde::Serialize;
 
@@ -23,6 +25,7 @@ Examples:
   portcullis bench step --seconds 10
   portcullis bench durable --clients 16 --dir /var/lib/portcullis-bench
   portcullis bench approvals --seconds 5
+  portcullis bench facts --seconds 5
   portcullis bench all
 
 Figures mean something in an optimised build on a quiet machine only: cargo run --release -- bench decide. \
@@ -58,7 +61,10 @@ enum What {
     /// Asking a person, granting, using a grant, freezing, with an empty store and with many approvals in it
     #[command(after_help = "Example:\n  portcullis bench approvals --stored 10000")]
     Approvals(Approvals),
-    /// All of these but approvals in one run, each figure beside what the project aims at
+    /// Session state and facts, with an empty store and with many facts in it
+    #[command(after_help = "Example:\n  portcullis bench facts --stored 10000")]
+    Facts(Facts),
+    /// All of these but approvals and facts in one run, each figure beside what the project aims at
     #[command(after_help = "Example:\n  portcullis bench all --seconds 5 --json")]
     All(All),
 }
@@ -88,6 +94,18 @@ struct Approvals {
     time: Time,
     /// Approvals in the store that is not empty
     #[arg(long, value_name = "N", default_value_t = STORED as u64, value_parser = clap::value_parser!(u64).range(1..=STORED_MAX as u64))]
+    stored: u64,
+    /// Where to put the store: a folder on the file system to measure; otherwise the folder for temporary files
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Facts {
+    #[command(flatten)]
+    time: Time,
+    /// Facts in the store that is not empty
+    #[arg(long, value_name = "N", default_value_t = FACTS_STORED as u64, value_parser = clap::value_parser!(u64).range(1..=FACTS_STORED_MAX as u64))]
     stored: u64,
     /// Where to put the store: a folder on the file system to measure; otherwise the folder for temporary files
     #[arg(long, value_name = "DIR")]
@@ -150,6 +168,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         What::Approvals(args) => {
             let report = approvals::measure(args)?;
             print(&mut out, global, "bench-approvals", &report, approvals::show)?;
+        }
+        What::Facts(args) => {
+            let report = facts::measure(args)?;
+            print(&mut out, global, "bench-facts", &report, facts::show)?;
         }
     }
     out.finish()?;

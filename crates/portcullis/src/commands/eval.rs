@@ -18,7 +18,7 @@ use portcullis_eval::report::Report;
 use portcullis_eval::suite::{EvalError, Job};
 use portcullis_eval::trajectory::suites::Name;
 use portcullis_eval::{
-    eicu_ac, health_records, ifeval, mind2web_sc, policy_guard, text, unrelated, web_rules,
+    claims, eicu_ac, health_records, ifeval, mind2web_sc, policy_guard, text, unrelated, web_rules,
 };
 
 use crate::bundle::{BundleArg, Opened};
@@ -129,6 +129,10 @@ enum Suite {
         after_help = "Example:\n  portcullis eval policy-guard --data sample_responses.jsonl \\\n      --plot compliance.svg"
     )]
     PolicyGuard(contracts::Plotted),
+    /// Claims that something is done, in the last replies of recorded runs, and whether the record shows it
+    #[command(name = claims::NAME)]
+    #[command(after_help = "Example:\n  portcullis eval claims --data tau2_retail_claude_runs/")]
+    Claims(contracts::Args),
     /// Rehearsed conversations, harmless and harmful, with the level that each must reach
     #[command(after_help = "Example:\n  portcullis eval scenarios --data examples/scenarios")]
     Scenarios(scenarios::Args),
@@ -201,6 +205,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
         Suite::Text(args) => args.run(),
         Suite::Ifeval(args) => args.ifeval(),
         Suite::PolicyGuard(args) => args.run(),
+        Suite::Claims(args) => args.claims(),
         Suite::Scenarios(args) => args.run(),
         Suite::Ablation(parts) => parts.ablation(),
         Suite::Chaos(parts) => parts.chaos(),

@@ -13,6 +13,7 @@ pub(crate) mod doctor;
 pub(crate) mod erase;
 pub(crate) mod eval;
 pub(crate) mod export;
+pub(crate) mod facts;
 pub(crate) mod freeze;
 pub(crate) mod fsck;
 pub(crate) mod governance;

@@ -269,6 +269,8 @@ fn detail(event: &Event) -> String {
         EventBody::Output {} => String::new(),
         EventBody::Evidence { name, .. } => name.clone(),
         EventBody::Work(record) => record.to_string(),
+        EventBody::State(record) => record.to_string(),
+        EventBody::Fact(record) => record.to_string(),
         EventBody::Control { control, note } => {
             let note = note.as_deref().map_or_else(String::new, |note| format!(": {note}"));
             format!("{} by {}{note}", name(serde_json::to_value(control)), event.actor)

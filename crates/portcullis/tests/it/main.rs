@@ -47,6 +47,8 @@ mod payloads;
 #[cfg(test)]
 mod peers;
 #[cfg(test)]
+mod peers_kept;
+#[cfg(test)]
 mod peers_work;
 #[cfg(test)]
 mod policy;

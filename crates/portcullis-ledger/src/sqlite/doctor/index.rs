@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use portcullis_core::aside::TAINT;
 use portcullis_core::event::{About, ClosedState, Event, EventBody, GrantScope};
 use portcullis_core::id::{ActionId, ApprovalId, Commitment, Digest, RunId};
+use portcullis_core::kept::{FACT, KeptOp};
 use rusqlite::{Connection, Row, params};
 
 use super::PROBLEMS_MAX;
+use super::facts::fact_rows;
 use super::taints::taint_rows;
 use crate::error::LedgerError;
 use crate::rows::ApprovalState;
@@ -32,6 +34,8 @@ struct Said {
     commitments: BTreeSet<[u8; 32]>,
     /// Payloads that say what was written with the words of others, by event.
     taints: BTreeMap<u64, Commitment>,
+    /// Payloads of the events that establish facts.
+    facts: BTreeMap<u64, Commitment>,
     summary: Fold,
 }
 
@@ -68,6 +72,7 @@ impl SqliteReader {
             approval_rows(connection, number, &said, &mut found)?;
             payload_rows(connection, number, &said, erasures, &mut found)?;
             taint_rows(connection, number, &said.taints, &mut found)?;
+            fact_rows(connection, number, &said.facts, said.principal.as_deref(), &mut found)?;
             summary_row(connection, number, &said, &mut found)?;
             Ok(found)
         })?;
@@ -107,6 +112,10 @@ impl Said {
             EventBody::RunOpened(opened) => {
                 self.principal.get_or_insert_with(|| opened.principal.id.clone());
                 self.session.clone_from(&opened.session);
+            }
+            EventBody::Fact(record) if record.op == KeptOp::Write && record.refused.is_none() => {
+                let payload = event.payloads.get(FACT).map(|payload| (event.seq, payload.commitment));
+                self.facts.extend(payload);
             }
             EventBody::RunClosed { state, .. } => drop(self.ended.insert(segment, *state)),
             EventBody::Proposed(proposed) => drop(self.proposed.insert(proposed.action, event.seq)),

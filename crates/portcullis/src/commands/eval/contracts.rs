@@ -8,7 +8,7 @@ use portcullis_eval::policy_guard::Arm;
 use portcullis_eval::predictions::Predictions;
 use portcullis_eval::report::{Skipped, Table, Timing};
 use portcullis_eval::suite::EvalError;
-use portcullis_eval::{ifeval, policy_guard};
+use portcullis_eval::{claims, ifeval, policy_guard};
 use serde::Serialize;
 
 use super::{progress, skipped, tell, unwritable};
@@ -87,6 +87,28 @@ impl Figures for ifeval::Report {
     }
 }
 
+impl Figures for claims::Report {
+    fn judged(&self) -> usize {
+        self.judged
+    }
+
+    fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    fn table(&self) -> Table {
+        self.table()
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        vec![
+            "95 % intervals by Wilson".to_owned(),
+            "Flagged: the last reply may say that something was done, and no call of the run shows it."
+                .to_owned(),
+        ]
+    }
+}
+
 impl Figures for policy_guard::Report {
     fn judged(&self) -> usize {
         self.judged
@@ -146,6 +168,10 @@ fn timing(what: &str, times: Timing) -> String {
 impl Args {
     pub(super) fn ifeval(&self) -> Result<u8, Failure> {
         self.run(ifeval::NAME, |data, predictions, done| ifeval::run(data, predictions, done), |_| Ok(()))
+    }
+
+    pub(super) fn claims(&self) -> Result<u8, Failure> {
+        self.run(claims::NAME, |data, predictions, done| claims::run(data, predictions, done), |_| Ok(()))
     }
 
     /// `also` gets the report before it is shown.

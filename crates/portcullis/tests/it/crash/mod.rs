@@ -7,6 +7,7 @@
 
 mod audit;
 mod grants;
+mod kept;
 mod store;
 mod world;
 mod writer;
