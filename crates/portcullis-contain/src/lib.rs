@@ -39,7 +39,7 @@ pub use portcullis_core::observed::{
     Observed, Program, Programs, PutBack, PutBackHow, Refused, Seen,
 };
 pub use portcullis_core::profile::{
-    Background, Level, Limits, Network, Places, Profile, Sockets, VERSION, Watch,
+    Background, Git, Level, Limits, Network, Places, Profile, Sockets, VERSION, Watch,
 };
 pub use profile::{Invocation, Missing, Output, parse, project, settle};
 pub use step::{Probe, Step};

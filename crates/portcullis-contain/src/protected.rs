@@ -1,5 +1,6 @@
 //! Files that something outside runs or obeys later, and that are therefore never written, even inside a project.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -175,6 +176,8 @@ pub(crate) struct Guarded {
     pub(crate) names: Vec<PathBuf>,
     /// Whether folders below are left out: somebody fetched what is in them.
     pub(crate) is_cache: bool,
+    /// Those of them that are in a folder of git's own.
+    pub(crate) own: BTreeSet<PathBuf>,
     /// Folders of git's own that may be removed as a whole, such as those of worktrees.
     pub(crate) removable: Vec<PathBuf>,
 }
@@ -248,15 +251,23 @@ impl Guarded {
     fn repository(&mut self, top: &Path, own: &Path, home: &Home) {
         let submodules = git::submodules(own);
         for folder in std::iter::once(own).chain(submodules.iter().map(PathBuf::as_path)) {
-            self.add(git::OBEYED.iter().map(|name| folder.join(name)));
-            for settings in ["config", "config.worktree"] {
+            self.add_own(folder);
+            for settings in git::SETTINGS {
                 self.add(git::obeyed_besides(&folder.join(settings), top, home));
             }
         }
         for folder in git::worktrees(own) {
-            self.add(git::OBEYED.iter().map(|name| folder.join(name)));
+            self.add_own(&folder);
             self.removable.extend(folder.strip_prefix(&self.root).map(Path::to_owned));
         }
+    }
+
+    fn add_own(&mut self, folder: &Path) {
+        let names = git::OBEYED.iter().map(|name| folder.join(name));
+        let shown = names.filter_map(|path| path.strip_prefix(&self.root).ok().map(Path::to_owned));
+        let shown: Vec<PathBuf> = shown.collect();
+        self.own.extend(shown.iter().cloned());
+        self.names.extend(shown);
     }
 
     /// Adds what lies below the root.

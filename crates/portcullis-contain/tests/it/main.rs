@@ -3,6 +3,8 @@
 #![cfg(target_os = "linux")]
 
 #[cfg(test)]
+mod branches;
+#[cfg(test)]
 mod day;
 #[cfg(test)]
 mod escape;

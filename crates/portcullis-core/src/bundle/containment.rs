@@ -35,7 +35,7 @@ use crate::event::Place;
 use crate::fact::{FactAnswer, FactRequest, Facts};
 use crate::limits::NAME_BYTES_MAX;
 use crate::principal::Attribute;
-use crate::profile::{Level, Places, Profile, allowing, join};
+use crate::profile::{Git, Level, Places, Profile, allowing, join};
 use crate::tool::Tool;
 use crate::verdict::Verdict;
 
@@ -46,7 +46,7 @@ const NONE: &str = "none";
 /// The effect of an argument that holds a command line.
 const SHELL: &str = "shell";
 /// The built-in profiles, for who misspelt one.
-const BUILT_IN: [&str; 3] = ["read-only", "project", "fetch"];
+const BUILT_IN: [&str; 4] = ["read-only", "project", "git", "fetch"];
 /// What names of servers' own profiles begin with, so that they are no other's.
 const SERVER: &str = "server/";
 /// The source of facts that knows which level the machine reaches.
@@ -205,7 +205,14 @@ impl ContainSettings {
         let mut profiles = named.into_iter().filter_map(|name| self.profile(name));
         let first = profiles.next()?;
         let profile = profiles.fold(first, join).at(places);
-        Some(profile.and_then(|profile| allowing(profile, effects, places)))
+        let mut allowed = profile.and_then(|profile| allowing(profile, effects, places));
+        // Beside something that may write anything, nobody can tell what git wrote.
+        if let Ok(profile) = &mut allowed
+            && !effects.are_seen()
+        {
+            profile.git = Git::Held;
+        }
+        Some(allowed)
     }
 
     /// The programs of a line for which the bundle has a profile, or none, in its own words.
