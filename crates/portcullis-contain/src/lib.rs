@@ -12,6 +12,8 @@ mod explain;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod git;
 mod learn;
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+mod links;
 mod network;
 mod present;
 mod profile;

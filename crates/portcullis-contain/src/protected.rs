@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use crate::git::{self, Home};
+use crate::links;
 use crate::present::{Listed, Present};
 
 /// What is protected at the top of a folder that may be written, and in each folder between it and where the command
@@ -159,6 +160,9 @@ const ANYWHERE: &[&str] = &[
 /// The name of a repository's folder in its project; of a worktree and a submodule, the file that leads to it.
 pub(crate) const GIT: &str = ".git";
 
+/// Without this no folder is a repository's.
+pub(crate) const HEAD: &str = "HEAD";
+
 /// Folders of what others wrote: nobody works in them, so only repositories are looked for there.
 const DEPENDENCIES: &[&str] =
     &["node_modules", "bower_components", "site-packages", "target", "vendor", ".venv", "venv", ".tox"];
@@ -190,7 +194,19 @@ pub(crate) fn guarded(write: &[PathBuf], folder: &Path) -> Vec<Guarded> {
     let mut roots: Vec<&PathBuf> = write.iter().filter(is_outermost).collect();
     roots.sort();
     roots.dedup();
-    roots.into_iter().map(|root| below(root, write, folder, &home)).collect()
+    let mut all: Vec<Guarded> = roots.into_iter().map(|root| below(root, write, folder, &home)).collect();
+    let mut obeyed = Vec::new();
+    for Guarded { root, names, .. } in &all {
+        let mut present = Present::new(|folder| listed(&root.join(folder)));
+        obeyed.extend(names.iter().filter(|name| present.may_be(name)).map(|name| root.join(name)));
+    }
+    let targets = links::targets(obeyed.iter().map(PathBuf::as_path));
+    for guarded in &mut all {
+        guarded.add(targets.iter().filter(|target| !folder.starts_with(target)).cloned());
+        guarded.names.sort();
+        guarded.names.dedup();
+    }
+    all
 }
 
 /// The same without what a profile names itself.
@@ -219,16 +235,6 @@ fn below(root: &Path, write: &[PathBuf], folder: &Path, home: &Home) -> Guarded 
             guarded.repository(place, place, home);
         }
     }
-    // A file that another name leads to is obeyed under both.
-    let mut present = Present::new(|folder| listed(&root.join(folder)));
-    let led_to = |name: &PathBuf| {
-        let path = root.join(name);
-        present.may_be(name).then(|| path.canonicalize().ok().filter(|real| *real != path))?
-    };
-    let targets: Vec<PathBuf> = guarded.names.iter().filter_map(led_to).collect();
-    guarded.add(targets);
-    guarded.names.sort();
-    guarded.names.dedup();
     guarded
 }
 

@@ -30,7 +30,7 @@ use super::profiles::{self, Stated, built_in_profile};
 use super::snapshot::Bundle;
 use super::toml_table::{Field, File, Table};
 use crate::action::Action;
-use crate::effect::{Effects, ResourceKind, Verb};
+use crate::effect::{Effect, Effects, ResourceKind, Verb};
 use crate::event::Place;
 use crate::fact::{FactAnswer, FactRequest, Facts};
 use crate::limits::NAME_BYTES_MAX;
@@ -122,6 +122,21 @@ pub fn level_answer(reached: Level) -> FactAnswer {
     FactAnswer::Known(
         levels.map(|level| (level.to_string(), Value::Bool(level <= reached))).into_iter().collect(),
     )
+}
+
+/// Programs that run git.
+const GITS: [&str; 4] = ["git", "gh", "glab", "hub"];
+
+/// Whether git runs in this, and does not push. Where such a call is exempt from containment, git is to start nothing of
+/// the project by itself; what a person let be pushed is checked by the project's hook.
+#[must_use]
+pub fn runs_git(effects: &Effects) -> bool {
+    let is_git = |effect: &Effect| {
+        effect.resource.kind == ResourceKind::Command && GITS.contains(&effect.resource.name.as_str())
+    };
+    let pushes =
+        |effect: &Effect| effect.resource.kind == ResourceKind::Repository && effect.verb == Verb::Send;
+    effects.iter().any(is_git) && !effects.iter().any(pushes)
 }
 
 /// The level that the answer gives. Without one nothing can be contained.

@@ -21,10 +21,11 @@ use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::ContainError;
-use crate::git;
+use crate::git::{self, Home};
+use crate::links;
 use crate::linux::git::Before;
 use crate::present::{Listed, Present};
-use crate::protected::{GIT, Guarded};
+use crate::protected::{GIT, Guarded, HEAD};
 use entry::{BYTES_MAX, Content, Entries, Entry, FILES_MAX, Read, Room, entry, look};
 use portcullis_core::observed::{PutBack, PutBackHow};
 use portcullis_core::profile::Git;
@@ -49,6 +50,8 @@ struct Kept {
     removable: BTreeSet<PathBuf>,
     /// What of all this is in folders of git's own.
     own: BTreeSet<PathBuf>,
+    /// Folders of git's own with other names.
+    repositories: BTreeSet<PathBuf>,
 }
 
 /// What git may have changed.
@@ -72,7 +75,19 @@ impl Keep {
     /// # Errors
     /// A folder cannot be opened, or there is more than can be kept.
     pub(super) fn new(guarded: Vec<Guarded>) -> Result<Self, ContainError> {
-        let folders = guarded.into_iter().map(Kept::new).collect::<Result<_, _>>()?;
+        let mut folders = guarded.into_iter().map(Kept::new).collect::<Result<Vec<_>, _>>()?;
+        // What is obeyed in folders below may be a link too.
+        let nested: Vec<PathBuf> =
+            folders.iter().flat_map(|kept| kept.nested.keys().map(|name| kept.root.join(name))).collect();
+        let targets = links::targets(nested.iter().map(PathBuf::as_path));
+        for kept in &mut folders {
+            let below = targets.iter().filter_map(|target| target.strip_prefix(&kept.root).ok());
+            let below: Vec<PathBuf> = below.filter(|name| kept.can_be_kept(name)).map(Path::to_owned).collect();
+            kept.names.extend(below);
+            let read = kept.read();
+            kept.rights.take_back(&kept.handle);
+            read?;
+        }
         Ok(Self { folders })
     }
 
@@ -165,12 +180,27 @@ impl Kept {
                 nested.insert(name, place.clone());
             }
         }
+        let repositories = BTreeSet::from_iter(below.repositories);
+        let home = Home::of_this_user();
+        for (own, top) in git_folders(&nested, &repositories) {
+            let of_git = git::OBEYED.iter().map(|name| own.join(name));
+            let settings = git::SETTINGS.iter().map(|name| root.join(&own).join(name));
+            let besides = settings.flat_map(|settings| git::obeyed_besides(&settings, &root.join(&top), &home));
+            let shown = besides.filter_map(|path| path.strip_prefix(&root).ok().map(Path::to_owned));
+            let all = of_git.chain(shown.filter(|path| !path.as_os_str().is_empty()));
+            for name in all.filter(|name| !is_at_top(name)) {
+                nested.entry(name).or_insert_with(|| top.clone());
+            }
+        }
         let (entries, between) = (Entries::new(), BTreeMap::new());
         let removable = BTreeSet::from_iter(removable);
-        let mut kept = Self { root, handle, rights, names, nested, is_cache, entries, between, removable, own };
-        let read = kept.read();
-        kept.rights.take_back(&kept.handle);
-        read.map(|()| kept)
+        let kept = Self { root, handle, rights, names, nested, is_cache, entries, between, removable, own, repositories };
+        Ok(kept)
+    }
+
+    /// Whether a path that a link leads to is one to keep: neither all of this, nor kept already.
+    fn can_be_kept(&self, name: &Path) -> bool {
+        !name.as_os_str().is_empty() && !self.nested.contains_key(name)
     }
 
     fn read(&mut self) -> Result<(), ContainError> {
@@ -363,7 +393,35 @@ impl Kept {
                 tell(path, self.set_aside(path, path));
             }
         }
+        // Without it git does not take the folder for its own. The rest may be somebody's work.
+        for own in found.repositories.iter().filter(|own| !self.is_known_repository(own)) {
+            if !self.is_harmless_at(own) {
+                let head = own.join(HEAD);
+                tell(&head, self.set_aside(&head, &head));
+            }
+        }
     }
+
+    /// Whether a folder was git's own before.
+    fn is_known_repository(&self, own: &Path) -> bool {
+        self.repositories.contains(own) || git::OBEYED.iter().any(|name| self.own.contains(&own.join(name)))
+    }
+}
+
+/// The folders of git's own among what was found, each with the folder that hooks are named from.
+fn git_folders(
+    nested: &BTreeMap<PathBuf, PathBuf>,
+    repositories: &BTreeSet<PathBuf>,
+) -> Vec<(PathBuf, PathBuf)> {
+    let of_git = |name: &PathBuf| name.parent().filter(|own| own.ends_with(GIT)).map(Path::to_owned);
+    let mut all: Vec<(PathBuf, PathBuf)> = nested
+        .keys()
+        .filter_map(of_git)
+        .map(|own| (own.clone(), own.parent().unwrap_or(Path::new("")).to_owned()))
+        .collect();
+    all.extend(repositories.iter().map(|own| (own.clone(), own.clone())));
+    all.dedup();
+    all
 }
 
 fn listed(root: &OwnedFd, rights: &Rights, folder: &Path) -> Listed {

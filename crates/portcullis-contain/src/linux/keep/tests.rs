@@ -1,5 +1,7 @@
 //! What a command changed, and what is there afterwards.
 
+mod elsewhere;
+
 use super::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
