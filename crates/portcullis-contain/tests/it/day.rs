@@ -435,7 +435,7 @@ fn cargo_builds_and_tests_the_smallest_crate() {
         for script in [
             "cargo build --offline --quiet",
             "cargo test --offline --quiet",
-            "touch crates/*/src/lib.rs; cargo build --offline --quiet; cargo metadata --offline --format-version 1 > /dev/null; cargo tree --offline",
+            "touch crates/*/src/lib.rs; cargo build --offline --quiet; cargo metadata --offline --no-deps --format-version 1 > /dev/null; cargo tree --offline",
         ].into_iter().chain(is_long.then_some(more)) {
             day.works(script);
         }
