@@ -33,7 +33,7 @@ pub use linux::{Contained, helper, probe};
 
 pub use error::ContainError;
 pub use explain::explain;
-pub use learn::{Did, draft};
+pub use learn::{Did, Drafted, draft};
 pub use network::{Names, OnConnection, SystemNames};
 pub use portcullis_core::host::HostRule;
 pub use portcullis_core::observed::{
