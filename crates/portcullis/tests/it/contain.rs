@@ -141,3 +141,29 @@ fn a_profile_is_learned_from_what_a_command_did() {
     assert!(same.status.success(), "{draft}\n{}", String::from_utf8_lossy(&same.stderr));
     assert!(!again("echo x > other").status.success(), "{draft}");
 }
+
+/// As it is installed: the programs in a folder, with the digest that `sha256sum` says.
+#[test]
+fn a_helper_that_was_changed_since_it_was_installed_is_refused() {
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::copy(env!("CARGO_BIN_EXE_portcullis"), at("portcullis")).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_portcullis-contain"), at("portcullis-contain")).unwrap();
+    fs::create_dir(at("project")).unwrap();
+    let helper = Contained::with_helper(&at("portcullis-contain")).unwrap();
+    if probe(&helper).unwrap().reached < Level::Process {
+        return println!("SKIPPED: commands cannot be contained here");
+    }
+    let digest = Command::new("sha256sum").arg("portcullis-contain").current_dir(folder.path()).output().unwrap();
+    fs::write(at("portcullis-contain.sha256"), digest.stdout).unwrap();
+    let run = || {
+        let mut command = Command::new(at("portcullis"));
+        let output = command.args(["run", "--", "true"]).current_dir(at("project")).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = run();
+    assert_eq!(code, Some(0), "{said}");
+    fs::OpenOptions::new().append(true).open(at("portcullis-contain")).unwrap().write_all(b"x").unwrap();
+    let (code, said) = run();
+    assert!(code == Some(3) && said.contains("records another") && said.contains("it was not run"), "{said}");
+}
