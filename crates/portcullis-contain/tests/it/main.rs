@@ -9,6 +9,8 @@ mod day;
 #[cfg(test)]
 mod escape;
 #[cfg(test)]
+mod expected;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod network;
