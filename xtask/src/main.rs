@@ -8,6 +8,7 @@
 mod detector;
 mod docs;
 mod fuzz;
+mod install;
 mod mutants;
 mod peers;
 mod pictures;
@@ -27,6 +28,7 @@ usage: cargo xtask COMMAND
 
   test [--long]   everything that continuous integration runs; --long sets PORTCULLIS_TEST_LONG=1, for the tests
                   that take minutes
+  install [DIR]   install the programs into cargo's folder, or DIR/bin, and record the digest of `portcullis-contain`
   fmt             format the code
   lint            clippy over everything, warnings denied
   tidy            the rules that no compiler knows: lengths, crate edges, guards' tests, licences, wording
@@ -62,6 +64,8 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["test"] => return test(false),
         ["test", "--long"] => return test(true),
+        ["install"] => install::run(None),
+        ["install", folder] => install::run(Some(Path::new(folder))),
         ["fmt"] => Program::cargo(["fmt", "--all"]).run(),
         ["lint"] => suite::clippy().run(),
         ["tidy"] => tidy::run(),

@@ -3,10 +3,17 @@
 //! Settings are read here for two questions: which other files do they make git obey, and is nothing in them that makes
 //! git run a program. The second has a strict reader: what it does not know is not harmless.
 
+mod following;
+
 use std::path::{Component, Path, PathBuf};
+
+pub(crate) use following::is_only_that as changes_only_what_branches_follow;
 
 /// What git runs or obeys in a folder of its own.
 pub(crate) const OBEYED: &[&str] = &["hooks", "config", "config.worktree", "commondir"];
+
+/// Those of them that are settings.
+pub(crate) const SETTINGS: &[&str] = &["config", "config.worktree"];
 
 /// Most bytes of settings that are read.
 pub(crate) const SETTINGS_BYTES_MAX: u64 = 256 << 10;

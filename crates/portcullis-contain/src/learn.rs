@@ -43,9 +43,22 @@ const SECRETS: &[&str] = &[
 #[derive(Debug, Clone, Default)]
 pub struct Did(pub Vec<Attempt>);
 
+/// What a draft is for.
+#[derive(Debug, Clone, Copy)]
+pub enum Drafted<'a> {
+    /// A file of its own, with this name.
+    File(&'a str),
+    /// The table of a bundle for an MCP server of this name.
+    Server(&'a str),
+}
+
 /// The profile, as TOML. `used` is the profile that the command ran under; `root` is the project's folder.
 #[must_use]
-pub fn draft(name: &str, observed: &Observed, did: &Did, used: &Profile, root: &Path) -> String {
+pub fn draft(what: Drafted<'_>, observed: &Observed, did: &Did, used: &Profile, root: &Path) -> String {
+    let head = match what {
+        Drafted::File(name) => format!("name = {}\nversion = 1\n", quoted(name)),
+        Drafted::Server(name) => format!("[server.{}.contain]\n", quoted(name)),
+    };
     let done = |what: AttemptWhat| {
         did.0.iter().filter(move |one| one.what == what).map(|one| Path::new(&one.target))
     };
@@ -66,8 +79,7 @@ pub fn draft(name: &str, observed: &Observed, did: &Did, used: &Profile, root: &
         text,
         "# learned: drafted from one run, for you to review. Nothing here was granted before, and what was refused is in\n\
          # comments: add what it needs, and nothing else.\n\
-         name = {}\nversion = 1\nlevel = \"{}\"\n{}{}{}{}",
-        quoted(name),
+         {head}level = \"{}\"\n{}{}{}{}",
         observed.level,
         list("execute", &execute),
         list("read", &read),
@@ -242,7 +254,7 @@ mod tests {
             attempt(Write, "/code/project/.envrc"),
             attempt(Write, "/etc/\nname = \"evil\""),
         ];
-        let text = draft("make", &observed(refused), &did, &used, root);
+        let text = draft(Drafted::File("make"), &observed(refused.clone()), &did, &used, root);
         let profile =
             crate::parse(&text, &Places { workspace: None, home: None, here: Some(Path::new("/")) }).unwrap();
         let paths = |all: &[&str]| all.iter().map(PathBuf::from).collect::<Vec<_>>();
@@ -261,6 +273,12 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("ports 8080") && !text.contains("\nname = \"evil\""), "{text}");
+        // The same as a table of a bundle, whatever the server is called.
+        let table = draft(Drafted::Server("a \"b\"\n"), &observed(refused), &did, &used, root);
+        let parsed: toml::Table = table.parse().unwrap();
+        let parsed = &parsed["server"]["a \"b\" "]["contain"];
+        assert_eq!(parsed["write"][0].as_str(), Some("/code/project/out"), "{table}");
+        assert!(parsed.get("name").is_none() && parsed.get("version").is_none());
     }
 
     #[test]

@@ -12,6 +12,8 @@ mod explain;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod git;
 mod learn;
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+mod links;
 mod network;
 mod present;
 mod profile;
@@ -31,7 +33,7 @@ pub use linux::{Contained, helper, probe};
 
 pub use error::ContainError;
 pub use explain::explain;
-pub use learn::{Did, draft};
+pub use learn::{Did, Drafted, draft};
 pub use network::{Names, OnConnection, SystemNames};
 pub use portcullis_core::host::HostRule;
 pub use portcullis_core::observed::{
@@ -39,7 +41,7 @@ pub use portcullis_core::observed::{
     Observed, Program, Programs, PutBack, PutBackHow, Refused, Seen,
 };
 pub use portcullis_core::profile::{
-    Background, Level, Limits, Network, Places, Profile, Sockets, VERSION, Watch,
+    Background, Git, Level, Limits, Network, Places, Profile, Sockets, VERSION, Watch,
 };
 pub use profile::{Invocation, Missing, Output, parse, project, settle};
 pub use step::{Probe, Step};

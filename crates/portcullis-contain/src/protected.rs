@@ -1,10 +1,12 @@
 //! Files that something outside runs or obeys later, and that are therefore never written, even inside a project.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use crate::git::{self, Home};
+use crate::links;
 use crate::present::{Listed, Present};
 
 /// What is protected at the top of a folder that may be written, and in each folder between it and where the command
@@ -158,6 +160,9 @@ const ANYWHERE: &[&str] = &[
 /// The name of a repository's folder in its project; of a worktree and a submodule, the file that leads to it.
 pub(crate) const GIT: &str = ".git";
 
+/// Without this no folder is a repository's.
+pub(crate) const HEAD: &str = "HEAD";
+
 /// Folders of what others wrote: nobody works in them, so only repositories are looked for there.
 const DEPENDENCIES: &[&str] =
     &["node_modules", "bower_components", "site-packages", "target", "vendor", ".venv", "venv", ".tox"];
@@ -175,6 +180,8 @@ pub(crate) struct Guarded {
     pub(crate) names: Vec<PathBuf>,
     /// Whether folders below are left out: somebody fetched what is in them.
     pub(crate) is_cache: bool,
+    /// Those of them that are in a folder of git's own.
+    pub(crate) own: BTreeSet<PathBuf>,
     /// Folders of git's own that may be removed as a whole, such as those of worktrees.
     pub(crate) removable: Vec<PathBuf>,
 }
@@ -187,7 +194,19 @@ pub(crate) fn guarded(write: &[PathBuf], folder: &Path) -> Vec<Guarded> {
     let mut roots: Vec<&PathBuf> = write.iter().filter(is_outermost).collect();
     roots.sort();
     roots.dedup();
-    roots.into_iter().map(|root| below(root, write, folder, &home)).collect()
+    let mut all: Vec<Guarded> = roots.into_iter().map(|root| below(root, write, folder, &home)).collect();
+    let mut obeyed = Vec::new();
+    for Guarded { root, names, .. } in &all {
+        let mut present = Present::new(|folder| listed(&root.join(folder)));
+        obeyed.extend(names.iter().filter(|name| present.may_be(name)).map(|name| root.join(name)));
+    }
+    let targets = links::targets(obeyed.iter().map(PathBuf::as_path));
+    for guarded in &mut all {
+        guarded.add(targets.iter().filter(|target| !folder.starts_with(target)).cloned());
+        guarded.names.sort();
+        guarded.names.dedup();
+    }
+    all
 }
 
 /// The same without what a profile names itself.
@@ -216,16 +235,6 @@ fn below(root: &Path, write: &[PathBuf], folder: &Path, home: &Home) -> Guarded 
             guarded.repository(place, place, home);
         }
     }
-    // A file that another name leads to is obeyed under both.
-    let mut present = Present::new(|folder| listed(&root.join(folder)));
-    let led_to = |name: &PathBuf| {
-        let path = root.join(name);
-        present.may_be(name).then(|| path.canonicalize().ok().filter(|real| *real != path))?
-    };
-    let targets: Vec<PathBuf> = guarded.names.iter().filter_map(led_to).collect();
-    guarded.add(targets);
-    guarded.names.sort();
-    guarded.names.dedup();
     guarded
 }
 
@@ -248,15 +257,23 @@ impl Guarded {
     fn repository(&mut self, top: &Path, own: &Path, home: &Home) {
         let submodules = git::submodules(own);
         for folder in std::iter::once(own).chain(submodules.iter().map(PathBuf::as_path)) {
-            self.add(git::OBEYED.iter().map(|name| folder.join(name)));
-            for settings in ["config", "config.worktree"] {
+            self.add_own(folder);
+            for settings in git::SETTINGS {
                 self.add(git::obeyed_besides(&folder.join(settings), top, home));
             }
         }
         for folder in git::worktrees(own) {
-            self.add(git::OBEYED.iter().map(|name| folder.join(name)));
+            self.add_own(&folder);
             self.removable.extend(folder.strip_prefix(&self.root).map(Path::to_owned));
         }
+    }
+
+    fn add_own(&mut self, folder: &Path) {
+        let names = git::OBEYED.iter().map(|name| folder.join(name));
+        let shown = names.filter_map(|path| path.strip_prefix(&self.root).ok().map(Path::to_owned));
+        let shown: Vec<PathBuf> = shown.collect();
+        self.own.extend(shown.iter().cloned());
+        self.names.extend(shown);
     }
 
     /// Adds what lies below the root.

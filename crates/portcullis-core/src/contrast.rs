@@ -86,6 +86,13 @@ const GIT_WORK: [&str; 29] = [
     "gc.pid",
 ];
 
+/// The program.
+const GIT: &str = "git";
+/// The settings of a repository, at the end of their paths. What is left of their changes makes git run nothing.
+const GIT_SETTINGS: [&str; 2] = [".git/config", ".git/config.worktree"];
+/// The folder.
+const GIT_FOLDER: &str = ".git";
+
 /// Without these a repository is none.
 const GIT_NEEDS: [&str; 3] = ["HEAD", "objects", "refs"];
 
@@ -98,6 +105,8 @@ pub struct Prediction {
     hosts: BTreeSet<String>,
     /// Its text does not say where it connects to: packages, repositories, programs of its own.
     open: bool,
+    /// Git changes files of the project, whatever they are called.
+    git: bool,
 }
 
 impl Prediction {
@@ -114,6 +123,7 @@ impl Prediction {
                 (ResourceKind::Path, Verb::Delete) => {
                     note(&mut prediction.deleted, resource);
                 }
+                (ResourceKind::Command, Verb::Execute) if resource.name == GIT => prediction.git = true,
                 (ResourceKind::Host, _) => {
                     prediction.hosts.insert(resource.name.to_ascii_lowercase());
                 }
@@ -134,6 +144,12 @@ impl Prediction {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         !self.open
+    }
+
+    /// Whether git may have brought this: what it could not is put back, and told of as that.
+    fn is_brought(&self, path: &str) -> bool {
+        let is_of_git = path.split('/').any(|part| part == GIT_FOLDER);
+        self.git && !self.open && (!is_of_git || GIT_SETTINGS.iter().any(|settings| path.ends_with(settings)))
     }
 
     /// Whether a change was predicted: of the path, or of a folder that it is in. That a build writes somewhere in the
@@ -262,7 +278,8 @@ pub fn more(
     for change in &observed.files.changes {
         let name = change.path.to_string_lossy();
         let Some(kind) = weight(&path(&name), &name, change.how, grounds) else { continue };
-        if !prediction.covers(&name, change.how, kind != MoreKind::Outside) {
+        let is_expected = || kind == MoreKind::Control && prediction.is_brought(&name);
+        if !is_expected() && !prediction.covers(&name, change.how, kind != MoreKind::Outside) {
             all.insert(More { kind, how: word_of_change(change.how), what: name.into_owned() });
         }
     }

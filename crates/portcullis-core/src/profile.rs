@@ -23,6 +23,8 @@ pub(crate) const PATHS_MAX: usize = 256;
 pub(crate) const PORTS_MAX: usize = 256;
 /// Most hosts of a profile.
 pub(crate) const HOSTS_MAX: usize = 256;
+/// Most repositories that git fetches from, in a profile.
+pub(crate) const REMOTES_MAX: usize = 16;
 /// Most names of variables in a profile.
 pub(crate) const VARIABLES_MAX: usize = 512;
 
@@ -97,6 +99,13 @@ pub struct Profile {
     /// What becomes of processes that it leaves running.
     #[serde(default)]
     pub background: Background,
+    /// Whether git may change protected files in the course of its work.
+    #[serde(default, skip_serializing_if = "Git::is_held")]
+    pub git: Git,
+    /// Repositories that git may fetch from, as `git fetch` takes them: names of remotes, or addresses. They are fetched
+    /// by the supervisor, with the credentials of its user, and the command takes what it needs from there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remotes: Vec<String>,
     /// How much of what it does is looked at.
     #[serde(default)]
     pub watch: Watch,
@@ -163,6 +172,24 @@ pub enum Background {
     Keep,
 }
 
+/// What becomes of protected files that are not as they were when git has done its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Git {
+    /// They get their old content again, whoever changed them.
+    #[default]
+    Held,
+    /// Files of the project may become what git had of them before, and the repository's settings may say which branch
+    /// follows which. All else is as with `Held`.
+    Works,
+}
+
+impl Git {
+    fn is_held(&self) -> bool {
+        *self == Self::Held
+    }
+}
+
 /// How much of what a command does is looked at while it runs. What it may do is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -197,6 +224,14 @@ pub struct Limits {
     pub memory_bytes: Option<u64>,
     /// With `background = "keep"`: time that what was left running goes on, in seconds; then it is killed.
     pub background_seconds: Option<u64>,
+}
+
+/// Whether git takes this for a repository and nothing else.
+pub(crate) fn is_remote(name: &str) -> bool {
+    const BYTES_MAX: usize = 4096;
+    let is_plain = !name.is_empty() && name.len() <= BYTES_MAX && !name.contains(|c: char| c.is_control());
+    // An option; a transport that is a command; what the text does not say.
+    is_plain && !name.starts_with('-') && !name.contains("::") && !name.contains('*')
 }
 
 impl Profile {
@@ -243,6 +278,12 @@ impl Profile {
         }
         if self.environment.len() > VARIABLES_MAX {
             return Err(format!("`environment` has more than {VARIABLES_MAX} names"));
+        }
+        if self.remotes.len() > REMOTES_MAX {
+            return Err(format!("`remotes` has more than {REMOTES_MAX} names"));
+        }
+        if let Some(wrong) = self.remotes.iter().find(|name| !is_remote(name)) {
+            return Err(format!("`remotes`: `{wrong}` is no name of a remote, and no address of a repository"));
         }
         if self.level == Level::None {
             return Err("`level` is `process` or `namespace`".to_owned());

@@ -4,6 +4,7 @@
 //! judge a command line. The surface rewrites what was permitted so that it runs as `portcullis run --ticket T`, which
 //! gets its profile from the daemon.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::pin::Pin;
 
@@ -89,6 +90,16 @@ impl Runner {
         let shell = "\"${BASH:-${SHELL:-/bin/sh}}\"";
         format!("{program} --home {home} run --ticket {ticket} -- {shell} -c {}", quoted(command))
     }
+}
+
+/// The command with git kept from running hooks. The client starts a shell for each command, so that this ends with it.
+pub(crate) fn without_hooks(command: &str) -> String {
+    const SETTINGS: [(&str, &str); 2] = [("core.hooksPath", "/dev/null"), ("core.fsmonitor", "false")];
+    let mut text = format!("export GIT_CONFIG_COUNT={}", SETTINGS.len());
+    for (number, (key, value)) in SETTINGS.iter().enumerate() {
+        let _infallible = write!(text, " GIT_CONFIG_KEY_{number}={key} GIT_CONFIG_VALUE_{number}={value}");
+    }
+    format!("{text}; {command}")
 }
 
 /// A text as one word of a shell, whatever is in it.

@@ -125,6 +125,8 @@ pub struct Judgement {
     pub seen: bool,
     /// It goes ahead contained, and how.
     pub contain: Option<Contain>,
+    /// See [`Permit::is_without_hooks`](crate::permit::Permit::is_without_hooks).
+    pub without_hooks: bool,
     /// Number of the last event about it.
     pub seq: u64,
 }
@@ -461,8 +463,8 @@ impl Engine {
             verdict = batch.push(Actor::gate(), Some(verdict), body);
         }
         // Facts say which level is reached where the surface contains, and nothing elsewhere.
-        let by_bundle = self.profile_by_bundle(&action, &read, &decision, enforced, &facts);
-        let (profile, prediction) = by_bundle.unzip();
+        let without_hooks = self.is_left_without_hooks(&action, &read, enforced, &facts);
+        let (profile, prediction) = self.profile_by_bundle(&action, &read, &decision, enforced, &facts).unzip();
         let (contain, contained) = profile.map(|profile| Self::contain(batch, profile)).unzip();
         let body = EventBody::Enforcement { action: Some(action.id), enforced, call, contained };
         let touched = match enforced.may_happen() {
@@ -492,6 +494,7 @@ impl Engine {
             grant: used.map(|g| g.approval),
             seen,
             contain,
+            without_hooks,
             seq: 0,
         }
     }

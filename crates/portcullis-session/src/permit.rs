@@ -43,6 +43,7 @@ pub struct Permit {
     arguments: Option<Value>,
     seen: bool,
     contain: Option<Box<Contain>>,
+    without_hooks: bool,
 }
 
 impl Permit {
@@ -64,7 +65,8 @@ impl Permit {
             seq,
         };
         let (arguments, contain) = (edited.cloned(), judgement.contain.clone().map(Box::new));
-        Some(Self { judged, arguments, seen: judgement.seen, contain })
+        let Judgement { seen, without_hooks, .. } = *judgement;
+        Some(Self { judged, arguments, seen, contain, without_hooks })
     }
 
     /// The action.
@@ -91,6 +93,12 @@ impl Permit {
     /// ticket what was seen.
     pub fn contain(&self) -> Option<&Contain> {
         self.contain.as_deref()
+    }
+
+    /// The action goes ahead as it is, where other command lines are contained: who executes it keeps git from running
+    /// hooks, which call what contained programs may have written.
+    pub fn is_without_hooks(&self) -> bool {
+        self.without_hooks
     }
 
     /// All that the action does is in its text, or a person granted this very call.
@@ -193,6 +201,7 @@ impl Proposed {
             approval,
             seen,
             contain,
+            without_hooks,
             findings,
             seq,
         } = answer;
@@ -204,7 +213,8 @@ impl Proposed {
                 Err("it does not say which arguments are permitted")
             }
             (true, None) => {
-                Ok(Self::Permitted(Permit { judged, arguments, seen, contain: contain.map(Box::new) }))
+                let contain = contain.map(Box::new);
+                Ok(Self::Permitted(Permit { judged, arguments, seen, contain, without_hooks }))
             }
             (false, _) if contain.is_some() => Err("it contains what it does not permit"),
             (false, _) if enforced.proceeds() => Err("an action goes ahead without a permit"),
@@ -220,24 +230,26 @@ impl ActionAnswer {
     #[must_use]
     pub fn of(proposed: Proposed) -> Self {
         let (judged, permit, denial) = match proposed {
-            Proposed::Permitted(Permit { judged, arguments, seen, contain }) => {
-                (judged, Some((arguments, seen, contain.map(|contain| *contain))), None)
+            Proposed::Permitted(Permit { judged, arguments, seen, contain, without_hooks }) => {
+                (judged, Some((arguments, seen, contain.map(|contain| *contain), without_hooks)), None)
             }
             Proposed::Stopped(Stopped { judged, denial }) => (judged, None, Some(denial)),
         };
         let Judged { action, step, verdict, enforced, approval, findings, seq } = judged;
-        let (permit, (arguments, seen, contain)) = (permit.is_some(), permit.unwrap_or_default());
+        let is_permitted = permit.is_some();
+        let (arguments, seen, contain, without_hooks) = permit.unwrap_or_default();
         Self {
             action,
             step,
             verdict,
             enforced,
-            permit,
+            permit: is_permitted,
             arguments,
             denial,
             approval,
             seen,
             contain,
+            without_hooks,
             findings,
             seq,
         }

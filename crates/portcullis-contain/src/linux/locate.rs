@@ -81,7 +81,7 @@ impl Helper {
             return Ok(());
         }
         Err(format!(
-            "its digest is {digest}, and `{}` records another: install it again, and find out who changed it",
+            "its digest is {digest}, and `{}` records another: run `cargo xtask install` again, and find out who changed it",
             beside.display()
         ))
     }

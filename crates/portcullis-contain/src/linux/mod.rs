@@ -1,6 +1,7 @@
 //! Containment on Linux: the supervisor's side, and `helper/`, which runs in a process of its own.
 
 mod files;
+mod git;
 mod helper;
 mod keep;
 mod locate;

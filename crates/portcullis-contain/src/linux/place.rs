@@ -85,6 +85,11 @@ impl Place {
         Handover::at(&self.handover(), command.user).map(Some).map_err(ContainError::io(what))
     }
 
+    /// Where repositories are that were fetched for the command.
+    pub(super) fn fetched(&self) -> PathBuf {
+        self.folder.path().join("fetched")
+    }
+
     /// The command's own folder for temporary files.
     pub(super) fn temporary(&self) -> PathBuf {
         self.folder.path().join("tmp")

@@ -7,7 +7,7 @@ use crate::error::ContainError;
 use crate::profile::{Invocation, Output};
 use crate::step::{Probe, Step};
 use portcullis_core::observed::Seen;
-use portcullis_core::profile::{Background, Level, Limits, Network, Profile, Sockets, VERSION, Watch};
+use portcullis_core::profile::{Background, Git, Level, Limits, Network, Profile, Sockets, VERSION, Watch};
 
 /// Runs a command that does nothing at each level, from the highest.
 ///
@@ -37,6 +37,8 @@ fn attempt(contained: &Contained, level: Level) -> Result<(u32, bool), ContainEr
         network: Network::Loopback(Vec::new()),
         sockets: Sockets::None,
         background: Background::End,
+        git: Git::Held,
+        remotes: Vec::new(),
         watch: Watch::default(),
         environment: vec!["PATH".to_owned()],
         limits: Limits { output_bytes: Some(1 << 10), wall_seconds: Some(10), ..Limits::default() },

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::files;
-use super::keep::Keep;
+use super::git::{self as gits, Fetched};
+use super::keep::{Keep, Work};
 use super::locate::Helper;
 use super::order::{BYTES_MAX, Order, PROTOCOL, Report};
 use super::place::Place;
@@ -28,7 +29,7 @@ use crate::profile::{Invocation, Output};
 use crate::protected::{guarded, unless_named};
 use crate::step::Step;
 use portcullis_core::observed::{Attempt, Ended, Files, Limit, Observed, Program, Programs, Refused, Seen};
-use portcullis_core::profile::{Background, Level, Network, Profile, Sockets, Watch};
+use portcullis_core::profile::{Background, Git, Level, Network, Profile, Sockets, Watch};
 
 /// Lines of a report that are read: more than the helper's counts have entries.
 const LINES_MAX: usize = 32 << 10;
@@ -146,8 +147,12 @@ impl Contained {
             return Err(ContainError::Profile("output that is kept needs `output_bytes`".to_owned()));
         }
         let place = Place::make(command.user, &profile.write)?;
-        let environment = environment(profile, command, &place, level)?;
         let write = writable(&profile.write)?;
+        let (work, fetched) = works(profile, command, &place, &write)?;
+        let reading = Profile { read: [&profile.read[..], &fetched.read].concat(), ..profile.clone() };
+        let profile = &reading;
+        let mut environment = environment(profile, command, &place, level)?;
+        environment.now.extend(fetched.environment);
         let before = match profile.watch {
             Watch::Nothing => None,
             _ => Some(files::Before::begin(&write, place.gate()?)?),
@@ -165,7 +170,7 @@ impl Contained {
         let (connections, connections_left_out) = proxy.map(Proxy::finish).unwrap_or_default();
         let mut put_back = Vec::new();
         let mend = || {
-            put_back = keep.put_back();
+            put_back = keep.put_back(&work);
             !put_back.is_empty()
         };
         let mut files = match before {
@@ -233,12 +238,7 @@ impl Contained {
         environment: &Environment,
         write: Vec<PathBuf>,
     ) -> Result<(String, Keep), ContainError> {
-        let start = match &command.folder {
-            Some(folder) => folder.clone(),
-            None => std::env::current_dir().map_err(ContainError::io("the folder this runs in"))?,
-        };
-        let what = format!("the folder `{}`", start.display());
-        let folder = start.canonicalize().map_err(ContainError::io(what))?;
+        let (start, folder) = starts(command)?;
         let sockets = profile.sockets.paths();
         for path in profile.read.iter().chain(&profile.execute).chain(&profile.write).chain(sockets) {
             stays_within(path, &start, &folder)?;
@@ -251,7 +251,7 @@ impl Contained {
         };
         let folders: Vec<PathBuf> = write.iter().filter(|path| path.is_dir()).cloned().collect();
         let keep = Keep::new(unless_named(guarded(&folders, &folder), &named(&profile.write)))?;
-        let (shut, pinned) = keep.existing();
+        let (shut, pinned) = keep.existing(profile.git);
         let order = Order {
             protocol: PROTOCOL,
             level,
@@ -317,6 +317,41 @@ impl Contained {
         let failed = ContainError::io(format!("start the helper `{}`", self.helper.path().display()));
         helper.spawn().map_err(failed)
     }
+}
+
+/// Where a command starts, as it is named and as it is.
+fn starts(command: &Invocation) -> Result<(PathBuf, PathBuf), ContainError> {
+    let start = match &command.folder {
+        Some(folder) => folder.clone(),
+        None => std::env::current_dir().map_err(ContainError::io("the folder this runs in"))?,
+    };
+    let what = format!("the folder `{}`", start.display());
+    let folder = start.canonicalize().map_err(ContainError::io(what))?;
+    Ok((start, folder))
+}
+
+/// What git may change, and what was fetched for it.
+fn works(
+    profile: &Profile,
+    command: &Invocation,
+    place: &Place,
+    write: &[PathBuf],
+) -> Result<(Work, Fetched), ContainError> {
+    let is_needed = profile.git == Git::Works || !profile.remotes.is_empty();
+    let (_, folder) = starts(command)?;
+    let Some(git) = is_needed.then(|| gits::Git::find(command, &folder, write)).flatten() else {
+        return Ok((Work::default(), Fetched::default()));
+    };
+    let works = profile.git == Git::Works;
+    let mut work = Work { settings: works, brought: None };
+    if works {
+        work.brought = gits::Before::look(&git);
+    }
+    let fetched = Fetched::from(&git, &profile.remotes, command, &place.fetched());
+    if let Some(before) = &mut work.brought {
+        before.also(fetched.tips.iter().cloned());
+    }
+    Ok((work, fetched))
 }
 
 /// Variables of the helper, which it leaves to the command, and those for the command alone.

@@ -17,17 +17,17 @@ use super::world::{NOBODY, contained, give_away};
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A home with a project in it.
-struct Day {
+pub(super) struct Day {
     folder: PathBuf,
     _removed_with_it: Option<tempfile::TempDir>,
     user: Option<u32>,
-    level: Level,
+    pub(super) level: Level,
     path: String,
 }
 
 impl Day {
     /// One for each level that is reached and each user.
-    fn all() -> Vec<Self> {
+    pub(super) fn all() -> Vec<Self> {
         let is_root = rustix::process::geteuid().is_root();
         let users = if is_root { vec![Some(NOBODY), None] } else { vec![None] };
         let levels = [Level::Process, Level::Namespace].into_iter().filter(|level| reaches(*level));
@@ -39,7 +39,7 @@ impl Day {
         levels.flat_map(|level| users.iter().map(move |user| make(user, level))).collect()
     }
 
-    fn make(folder: &Path, user: Option<u32>, level: Level) -> Self {
+    pub(super) fn make(folder: &Path, user: Option<u32>, level: Level) -> Self {
         let (folder, path) = (folder.to_owned(), PATH.to_owned());
         let day = Self { folder, _removed_with_it: None, user, level, path };
         fs::create_dir_all(day.project()).unwrap();
@@ -56,11 +56,11 @@ impl Day {
         day
     }
 
-    fn home(&self) -> PathBuf {
+    pub(super) fn home(&self) -> PathBuf {
         self.folder.join("home")
     }
 
-    fn project(&self) -> PathBuf {
+    pub(super) fn project(&self) -> PathBuf {
         self.home().join("project")
     }
 
@@ -76,11 +76,11 @@ impl Day {
         }
     }
 
-    fn who(&self) -> String {
+    pub(super) fn who(&self) -> String {
         format!("{} as {}", self.level, self.user.map_or("oneself", |_| "another user"))
     }
 
-    fn write(&self, files: &[(&str, &str)]) {
+    pub(super) fn write(&self, files: &[(&str, &str)]) {
         for (name, text) in files {
             let path = self.project().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -92,7 +92,7 @@ impl Day {
     }
 
     /// Without containment, as somebody sets up a project.
-    fn before(&self, script: &str) {
+    pub(super) fn before(&self, script: &str) {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-ec", script]).current_dir(self.project());
         shell.env_clear().env("HOME", self.home()).env("PATH", &self.path);
@@ -104,9 +104,14 @@ impl Day {
         assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    fn run_in(&self, folder: &Path, root: &Path, script: &str) -> Observed {
+    pub(super) fn run_in(&self, folder: &Path, root: &Path, script: &str) -> Observed {
+        self.run_under(&project(root, Some(&self.home())).unwrap(), folder, script)
+    }
+
+    /// Under a profile, with the limits of a test.
+    pub(super) fn run_under(&self, profile: &Profile, folder: &Path, script: &str) -> Observed {
         let limits = Limits { wall_seconds: Some(300), output_bytes: Some(4 << 20), ..Limits::default() };
-        let profile = Profile { limits, ..project(root, Some(&self.home())).unwrap() };
+        let profile = Profile { limits, ..profile.clone() };
         let home = self.home().display().to_string();
         let variables =
             [("PATH", self.path.as_str()), ("HOME", &home), ("LANG", "C.UTF-8"), ("TERM", "dumb")];
@@ -124,12 +129,16 @@ impl Day {
     }
 
     /// A command of the day: it works, and nothing that it did is put back.
-    fn works(&self, script: &str) {
+    pub(super) fn works(&self, script: &str) {
         self.works_in(&self.project(), &self.project(), script);
     }
 
-    fn works_in(&self, folder: &Path, root: &Path, script: &str) {
-        let observed = self.run_in(folder, root, script);
+    pub(super) fn works_in(&self, folder: &Path, root: &Path, script: &str) {
+        self.worked(script, &self.run_in(folder, root, script));
+    }
+
+    /// It worked, and nothing that it did was put back.
+    pub(super) fn worked(&self, script: &str, observed: &Observed) {
         let who = self.who();
         let told = format!("{}{}", text(&observed.stdout), text(&observed.stderr));
         println!("{who}: `{script}`: {} ms, {:?}", observed.wall_ms, observed.refused);
@@ -145,12 +154,12 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Whether the programs of a test are there.
-fn are_there(programs: &[&str]) -> bool {
+pub(super) fn are_there(programs: &[&str]) -> bool {
     let is_missing = |name: &&&str| !PATH.split(':').any(|folder| Path::new(folder).join(name).exists());
     let missing: Vec<_> = programs.iter().filter(is_missing).collect();
     if !missing.is_empty() {
@@ -426,7 +435,7 @@ fn cargo_builds_and_tests_the_smallest_crate() {
         for script in [
             "cargo build --offline --quiet",
             "cargo test --offline --quiet",
-            "touch crates/*/src/lib.rs; cargo build --offline --quiet; cargo metadata --offline --format-version 1 > /dev/null; cargo tree --offline",
+            "touch crates/*/src/lib.rs; cargo build --offline --quiet; cargo metadata --offline --no-deps --format-version 1 > /dev/null; cargo tree --offline",
         ].into_iter().chain(is_long.then_some(more)) {
             day.works(script);
         }

@@ -3,9 +3,13 @@
 #![cfg(target_os = "linux")]
 
 #[cfg(test)]
+mod branches;
+#[cfg(test)]
 mod day;
 #[cfg(test)]
 mod escape;
+#[cfg(test)]
+mod expected;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]

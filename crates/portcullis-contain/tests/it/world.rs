@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
 
 use portcullis_contain::{
-    Background, Contained, Invocation, Level, Limits, Network, Output, Profile, Sockets, VERSION, Watch,
+    Background, Contained, Git, Invocation, Level, Limits, Network, Output, Profile, Sockets, VERSION, Watch,
 };
 
 /// What is in every protected file of a world: git's settings, which include others and name a folder of hooks.
@@ -210,6 +210,8 @@ impl World {
             network: Network::Loopback(ports),
             sockets: Sockets::None,
             background: Background::End,
+            git: Git::Held,
+            remotes: Vec::new(),
             watch: Watch::default(),
             environment: vec!["PATH".to_owned()],
             limits: Limits { wall_seconds: Some(20), output_bytes: Some(64 << 10), ..Limits::default() },

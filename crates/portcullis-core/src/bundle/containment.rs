@@ -30,12 +30,12 @@ use super::profiles::{self, Stated, built_in_profile};
 use super::snapshot::Bundle;
 use super::toml_table::{Field, File, Table};
 use crate::action::Action;
-use crate::effect::{Effects, ResourceKind, Verb};
+use crate::effect::{Effect, Effects, ResourceKind, Verb};
 use crate::event::Place;
 use crate::fact::{FactAnswer, FactRequest, Facts};
 use crate::limits::NAME_BYTES_MAX;
 use crate::principal::Attribute;
-use crate::profile::{Level, Places, Profile, allowing, join};
+use crate::profile::{Git, Level, Places, Profile, allowing, join};
 use crate::tool::Tool;
 use crate::verdict::Verdict;
 
@@ -46,7 +46,7 @@ const NONE: &str = "none";
 /// The effect of an argument that holds a command line.
 const SHELL: &str = "shell";
 /// The built-in profiles, for who misspelt one.
-const BUILT_IN: [&str; 3] = ["read-only", "project", "fetch"];
+const BUILT_IN: [&str; 4] = ["read-only", "project", "git", "fetch"];
 /// What names of servers' own profiles begin with, so that they are no other's.
 const SERVER: &str = "server/";
 /// The source of facts that knows which level the machine reaches.
@@ -122,6 +122,21 @@ pub fn level_answer(reached: Level) -> FactAnswer {
     FactAnswer::Known(
         levels.map(|level| (level.to_string(), Value::Bool(level <= reached))).into_iter().collect(),
     )
+}
+
+/// Programs that run git.
+const GITS: [&str; 4] = ["git", "gh", "glab", "hub"];
+
+/// Whether git runs in this, and does not push. Where such a call is exempt from containment, git is to start nothing of
+/// the project by itself; what a person let be pushed is checked by the project's hook.
+#[must_use]
+pub fn runs_git(effects: &Effects) -> bool {
+    let is_git = |effect: &Effect| {
+        effect.resource.kind == ResourceKind::Command && GITS.contains(&effect.resource.name.as_str())
+    };
+    let pushes =
+        |effect: &Effect| effect.resource.kind == ResourceKind::Repository && effect.verb == Verb::Send;
+    effects.iter().any(is_git) && !effects.iter().any(pushes)
 }
 
 /// The level that the answer gives. Without one nothing can be contained.
@@ -205,7 +220,14 @@ impl ContainSettings {
         let mut profiles = named.into_iter().filter_map(|name| self.profile(name));
         let first = profiles.next()?;
         let profile = profiles.fold(first, join).at(places);
-        Some(profile.and_then(|profile| allowing(profile, effects, places)))
+        let mut allowed = profile.and_then(|profile| allowing(profile, effects, places));
+        // Beside something that may write anything, nobody can tell what git wrote.
+        if let Ok(profile) = &mut allowed
+            && !effects.are_seen()
+        {
+            profile.git = Git::Held;
+        }
+        Some(allowed)
     }
 
     /// The programs of a line for which the bundle has a profile, or none, in its own words.

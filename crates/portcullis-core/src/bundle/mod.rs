@@ -54,7 +54,7 @@ pub use authority::{AuthoritySettings, normal_party};
 pub use compare::{Difference, Direction};
 pub use compiled::{AccessPolicies, Compiled, Compiler};
 pub use containment::{
-    Below, CONTAIN_SOURCE, ContainSettings, OnMore, level_answer, level_of, level_request,
+    Below, CONTAIN_SOURCE, ContainSettings, OnMore, level_answer, level_of, level_request, runs_git,
 };
 pub use contract_model::ContractModel;
 pub use contracts::{ContractJudge, ContractSettings, OnFail, REPAIR_STRATEGIES};

@@ -19,7 +19,7 @@ use crate::host::HostRule;
 use crate::limits::NAME_BYTES_MAX;
 use crate::profile::places::{STARTS, Start};
 use crate::profile::{
-    Background, HOSTS_MAX, Level, Limits, Network, PATHS_MAX, PORTS_MAX, Profile, Sockets, VARIABLES_MAX,
+    Background, Git, HOSTS_MAX, Level, Limits, Network, PATHS_MAX, PORTS_MAX, Profile, Sockets, VARIABLES_MAX,
     VERSION, Watch,
 };
 
@@ -51,7 +51,7 @@ pub fn registries(ecosystem: &str) -> &'static [&'static str] {
     REGISTRIES.iter().find(|(name, _)| *name == ecosystem).map_or(&[], |(_, hosts)| hosts)
 }
 
-/// The built-in profile of that name: `read-only`, `project` or `fetch`. Its paths are not [placed](Profile::at).
+/// The built-in profile of that name: `read-only`, `project`, `git` or `fetch`. Its paths are not [placed](Profile::at).
 #[must_use]
 pub fn built_in_profile(name: &str) -> Option<Profile> {
     BUILT_IN.get(name).cloned()
@@ -110,6 +110,8 @@ pub(super) struct Stated {
     network: Option<Network>,
     sockets: Option<Sockets>,
     background: Option<Background>,
+    git: Option<Git>,
+    remotes: Vec<String>,
     watch: Option<Watch>,
     environment: Vec<String>,
     limits: Limits,
@@ -141,6 +143,8 @@ impl Stated {
             network: network(file, &mut table),
             sockets: sockets(file, &mut table),
             background: table.word("background", &[("end", Background::End), ("keep", Background::Keep)]),
+            git: table.word("git", &[("held", Git::Held), ("works", Git::Works)]),
+            remotes: table.strings("remotes").unwrap_or_default().into_iter().map(|name| name.value).collect(),
             watch: table.word(
                 "watch",
                 &[
@@ -191,6 +195,12 @@ impl Stated {
                 (None, below) => below.cloned().unwrap_or_default(),
             },
             background: self.background.or(below.map(|below| below.background)).unwrap_or_default(),
+            git: self.git.or(below.map(|below| below.git)).unwrap_or_default(),
+            remotes: {
+                let below = below.map(|below| below.remotes.as_slice()).unwrap_or_default();
+                let more = self.remotes.iter().filter(|name| !below.contains(name));
+                below.iter().chain(more).cloned().collect()
+            },
             watch: self.watch.or(below.map(|below| below.watch)).unwrap_or_default(),
             environment,
             limits: Limits {
@@ -425,7 +435,7 @@ mod tests {
         table.finish();
         drop(parsed);
         assert_eq!(file.finish(), []);
-        assert_eq!(BUILT_IN.keys().collect::<Vec<_>>(), ["fetch", "project", "read-only"]);
+        assert_eq!(BUILT_IN.keys().collect::<Vec<_>>(), ["fetch", "git", "project", "read-only"]);
         assert!(built_in_profile("read-only").unwrap().write.is_empty());
         assert_eq!(built_in_profile("project").unwrap().name, "project");
     }

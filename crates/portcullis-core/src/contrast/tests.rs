@@ -84,6 +84,20 @@ fn what_builds_and_git_write_is_no_more() {
 }
 
 #[test]
+fn what_git_brings_is_no_more_unless_something_else_may_have_written_it() {
+    let git = || {
+        let git = Resource::new(ResourceKind::Command, "git").with("known", true);
+        Effect::new(Verb::Execute, git)
+    };
+    for name in ["/home/u/p/.vscode/settings.json", "/home/u/p/.claude/x", "/home/u/p/.git/config"] {
+        assert_eq!(of_change(&[git()], FileChangeHow::Changed, name), None, "{name}");
+        assert_eq!(of_change(&[git(), make()], FileChangeHow::Changed, name), Some(MoreKind::Control), "{name}");
+    }
+    let hook = "/home/u/p/.git/hooks/pre-commit";
+    assert_eq!(of_change(&[git()], FileChangeHow::Made, hook), Some(MoreKind::Control));
+}
+
+#[test]
 fn what_leads_out_of_the_work_is_more() {
     use FileChangeHow::{Changed, Deleted, Made};
     use MoreKind::{Control, Outside, Secret};

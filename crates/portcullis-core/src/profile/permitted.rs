@@ -7,7 +7,7 @@
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 
-use super::{CACHES, Level, Limits, Network, Places, Profile, Sockets};
+use super::{CACHES, Git, Level, Limits, Network, Places, Profile, REMOTES_MAX, Sockets, is_remote};
 use crate::bundle::registries;
 use crate::effect::{Effect, Effects, Resource, ResourceKind, Verb};
 use crate::host::{Host, HostRule};
@@ -56,6 +56,13 @@ pub fn join(one: Profile, other: Profile) -> Profile {
         network: networks(one.network, other.network),
         sockets: sockets(one.sockets, other.sockets),
         background: one.background.max(other.background),
+        git: one.git.max(other.git),
+        remotes: {
+            let mut remotes = [one.remotes, other.remotes].concat();
+            remotes.sort();
+            remotes.dedup();
+            remotes
+        },
         watch: one.watch.max(other.watch),
         environment,
         limits: Limits {
@@ -131,7 +138,17 @@ fn allow(profile: &mut Profile, effect: &Effect, places: &Places<'_>) -> Result<
             }
             Ok(())
         }
-        // A repository that is named by its address has its host as an effect of its own.
+        // A repository that is named by its address has its host as an effect of its own. What git only fetches from is
+        // fetched for it, by what it is called.
+        ResourceKind::Repository if is_fetched(profile, effect) && is_remote(name) => {
+            if !profile.remotes.contains(name) {
+                if profile.remotes.len() >= REMOTES_MAX {
+                    return Err(format!("it fetches from more than {REMOTES_MAX} repositories"));
+                }
+                profile.remotes.push(name.clone());
+            }
+            Ok(())
+        }
         ResourceKind::Repository if name.contains("://") || name.starts_with(['/', '.']) => Ok(()),
         ResourceKind::Repository => Err(format!("where the repository `{name}` is, is not in the text")),
         ResourceKind::Recipient
@@ -191,6 +208,11 @@ fn path(profile: &mut Profile, effect: &Effect, places: &Places<'_>) -> Result<(
     Ok(())
 }
 
+/// Whether this is git's to fetch, and the profile is git's.
+fn is_fetched(profile: &Profile, effect: &Effect) -> bool {
+    profile.git == Git::Works && effect.verb == Verb::Read
+}
+
 /// The path up to the first pattern in it.
 fn fixed_part(resource: &Resource) -> &Path {
     let path = Path::new(&resource.name);
@@ -207,6 +229,10 @@ fn host(profile: &mut Profile, effect: &Effect) -> Result<(), String> {
         Some(Attribute::Text(text)) => Some(text.as_str()),
         _ => None,
     };
+    // The supervisor goes there, for git: the command cannot.
+    if is_fetched(profile, effect) && matches!(text("scheme"), Some("ssh" | "git")) {
+        return Ok(());
+    }
     if !host.is("resolved") {
         return Err("the host is not in the text".to_owned());
     }
@@ -347,6 +373,27 @@ mod tests {
         );
         assert_eq!(installed.write.iter().filter(|path| **path == Path::new(CACHES)).count(), 1);
         assert_eq!(allowed(&[package("nobody:x")]).unwrap().network, project().network);
+    }
+
+    #[test]
+    fn git_fetches_from_what_is_named_and_pushes_nowhere() {
+        let named = |verb, name: &str| Effect::new(verb, Resource::new(ResourceKind::Repository, name));
+        let git = |effects: &[Effect]| {
+            let mut all = Effects::none();
+            all.extend(effects.iter().cloned());
+            allowing(Profile { git: Git::Works, ..project() }, &all, &places())
+        };
+        let ssh = Resource::new(ResourceKind::Host, "h").with("resolved", true).with("scheme", "ssh");
+        let pulled = [named(Verb::Read, "origin"), named(Verb::Read, "origin"), on(Verb::Write, WORKSPACE)];
+        let pulled = git(&pulled).unwrap();
+        assert_eq!((pulled.remotes, pulled.network), (vec!["origin".to_owned()], project().network));
+        let by_address = git(&[named(Verb::Read, "git@h:x/y"), Effect::new(Verb::Read, ssh.clone())]).unwrap();
+        assert_eq!(by_address.remotes, ["git@h:x/y"]);
+        assert!(git(&[named(Verb::Send, "origin")]).is_err());
+        assert!(git(&[Effect::new(Verb::Send, ssh)]).is_err());
+        for none in ["--upload-pack=x", "ext::sh -c x", "", "*"] {
+            assert!(git(&[named(Verb::Read, none)]).is_err(), "{none}");
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub use portcullis_hook::event::{Answered, BLOCKED};
 
 use crate::api::{OpenRun, ProposeAction, ReportEvidence, ReportInput, ReportOutcome, ReportOutput, Role};
 use crate::client::{ClientError, Judged, Permit, Proposed, Stopped};
-use crate::contained::Runner;
+use crate::contained::{Runner, without_hooks};
 use crate::home::Home;
 use crate::sentence::sentence;
 use door::OverSocket;
@@ -360,6 +360,9 @@ fn decide(proposed: Proposed, call: &HookCall, defer: bool, runner: Option<&Runn
         Proposed::Permitted(permit) if permit.contain().is_some() => Some(contained(permit, call, runner)),
         // Observe mode watches: the client asks as it would without the gate.
         Proposed::Permitted(permit) if permit.is_let_pass() => None,
+        Proposed::Permitted(permit) if permit.is_without_hooks() && permit.is_seen() && runner.is_some() => {
+            Some(hookless(permit, call))
+        }
         // Arguments are replaced only where there is an answer.
         Proposed::Permitted(permit) if permit.edited_arguments().is_some() => Some(match permit.is_seen() {
             true => allow(permit),
@@ -376,6 +379,19 @@ fn decide(proposed: Proposed, call: &HookCall, defer: bool, runner: Option<&Runn
 /// The only *allow*: it uses up the permit.
 fn allow(permit: Permit) -> Decision {
     Decision::Allow(permit.into_edited_arguments())
+}
+
+/// The call as it runs without hooks of git's.
+fn hookless(permit: Permit, call: &HookCall) -> Decision {
+    let mut arguments = permit.edited_arguments().unwrap_or(&call.arguments).clone();
+    let command = arguments.get(COMMAND).and_then(Value::as_str).map(without_hooks);
+    if let (Some(rewritten), Some(command)) = (command, arguments.get_mut(COMMAND)) {
+        *command = rewritten.into();
+    }
+    match allow(permit) {
+        Decision::Allow(_) => Decision::Allow(Some(arguments)),
+        other => other,
+    }
 }
 
 /// The call as it runs under its profile. What cannot be rewritten must not run otherwise.

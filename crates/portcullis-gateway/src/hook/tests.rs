@@ -86,6 +86,7 @@ fn judged(enforced: Enforced, permit: bool) -> ActionAnswer {
         approval: None,
         seen: true,
         contain: None,
+        without_hooks: false,
         findings: vec![finding],
         seq: 1,
     }

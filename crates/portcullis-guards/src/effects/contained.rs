@@ -1,7 +1,7 @@
 //! Decides on command lines that were to run contained where that cannot be.
 
 use portcullis_core::action::{Hook, Pending};
-use portcullis_core::bundle::{Below, CONTAIN_SOURCE, level_of, level_request};
+use portcullis_core::bundle::{Below, CONTAIN_SOURCE, level_of, level_request, runs_git};
 use portcullis_core::fact::{FactRequest, Facts};
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
@@ -55,7 +55,13 @@ impl Guard<RunMemory> for Contained {
 
     // Whatever becomes of it below, the record says which level there was.
     fn wants(&self, context: &Context<'_>, pending: &Pending<'_>) -> Vec<FactRequest> {
-        profile(context, pending).map(|_| level_request()).into_iter().collect()
+        let is_asked = match contained(context, pending) {
+            None => false,
+            Some(Ok(_)) => true,
+            // Where it could be contained, what is exempt runs no hooks.
+            Some(Err(_)) => runs_git(context.effects()),
+        };
+        is_asked.then(level_request).into_iter().collect()
     }
 
     fn decide(
@@ -86,5 +92,9 @@ impl Guard<RunMemory> for Contained {
 
 /// The profile that the call would run under.
 fn profile(context: &Context<'_>, pending: &Pending<'_>) -> Option<Profile> {
-    context.bundle.contained(context.run.place(), pending.subject.action()?, context.effects())?.ok()
+    contained(context, pending)?.ok()
+}
+
+fn contained(context: &Context<'_>, pending: &Pending<'_>) -> Option<Result<Profile, String>> {
+    context.bundle.contained(context.run.place(), pending.subject.action()?, context.effects())
 }

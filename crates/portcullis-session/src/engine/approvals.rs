@@ -131,7 +131,20 @@ impl Engine {
         let denial = Some(explain(&self.state, self.run, &action, &decision));
         let (step, approval, grant) = (standing.step, None, None);
         let contain = None;
-        Judgement { action, step, decision, enforced, denial, approval, grant, seen: false, contain, seq: 0 }
+        let without_hooks = false;
+        Judgement {
+            action,
+            step,
+            decision,
+            enforced,
+            denial,
+            approval,
+            grant,
+            seen: false,
+            contain,
+            without_hooks,
+            seq: 0,
+        }
     }
 
     /// Whether a call would touch what it would have touched when a person was asked.
@@ -303,6 +316,7 @@ impl Engine {
             grant: None,
             seen: false,
             contain: None,
+            without_hooks: false,
             seq: 0,
         }
     }

@@ -9,7 +9,7 @@ use std::fmt;
 
 use portcullis_core::action::{Action, Subject};
 use portcullis_core::aside::OBSERVED;
-use portcullis_core::bundle::level_of;
+use portcullis_core::bundle::{level_of, runs_git};
 use portcullis_core::contrast::{Grounds, More, Prediction, more, more_of_connection};
 use portcullis_core::event::{
     Actor, ConfigChange, ConnectionRecord, Contained, EndedRecord, Enforced, Event, EventBody,
@@ -21,7 +21,7 @@ use portcullis_core::label::Label;
 use portcullis_core::limits::{CONTAINED_ACTIONS_MAX, CONTAINED_CONNECTIONS_MAX, CONTAINED_SERVERS_MAX};
 use portcullis_core::observed::{Connection, Observed};
 use portcullis_core::pipeline::Decision;
-use portcullis_core::profile::Profile;
+use portcullis_core::profile::{Level, Profile};
 use portcullis_core::state::RunState;
 use portcullis_core::state::contained::Containment;
 use serde::{Deserialize, Serialize};
@@ -200,6 +200,20 @@ impl Engine {
         };
         let profile = profile.ok().filter(|profile| profile.least_level() <= level_of(facts))?;
         Some((profile, prediction))
+    }
+
+    /// Whether an action goes ahead as it is, because the bundle says so, where other command lines of git are contained:
+    /// then git has to start nothing of the project by itself. The hooks of what a person let be pushed are part of that.
+    pub(super) fn is_left_without_hooks(
+        &self,
+        action: &Action,
+        read: &Read<'_>,
+        enforced: Enforced,
+        facts: &Facts,
+    ) -> bool {
+        let is_left = || matches!(self.bundle.contained(self.state.place(), action, read.effects.get()), Some(Err(_)));
+        let can_contain = enforced == Enforced::Executed && level_of(facts) > Level::None;
+        can_contain && runs_git(read.effects.get()) && is_left()
     }
 
     /// Gives a ticket for something that is to run under a profile.

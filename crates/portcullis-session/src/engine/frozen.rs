@@ -49,6 +49,7 @@ impl Engine {
             grant: None,
             seen: false,
             contain: None,
+            without_hooks: false,
             seq: 0,
         })
     }

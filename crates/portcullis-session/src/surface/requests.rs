@@ -182,6 +182,9 @@ pub struct ActionAnswer {
     /// How it is to be contained, where there is a permit and the bundle says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contain: Option<Contain>,
+    /// It may happen as it is; git in it is to run no hooks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_hooks: bool,
     /// All findings in declared order.
     #[serde(default)]
     pub findings: Vec<Finding>,

@@ -5,4 +5,7 @@
 #[cfg(test)]
 mod checks;
 #[cfg(test)]
+#[path = "../../../portcullis-contain/tests/it/expected.rs"]
+mod expected;
+#[cfg(test)]
 mod world;

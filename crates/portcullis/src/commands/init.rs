@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use portcullis_contain::{Contained, Invocation, Output, Profile, Seen, Watch, draft};
+use portcullis_contain::{Contained, Drafted, Invocation, Output, Profile, Seen, Watch, draft};
 use portcullis_gateway::init::{self, DraftOptions, DraftSummary, InitError};
 use serde_json::json;
 
@@ -24,6 +24,7 @@ Examples:
   portcullis init -o my-bundle -- portcullis demo-server /tmp/workspace
   portcullis init -o my-bundle --add -- uvx mcp-server-git
   portcullis init --learn -o make.toml -- make
+  portcullis init --learn --server files -o files.toml -- npx -y @modelcontextprotocol/server-filesystem .
 
 Type, side effects, risk and effect arguments of each tool are inferred from its name, description, schema and \
 hints, and marked `inferred`: read them and mend what is wrong. Existing files are never overwritten.";
@@ -42,6 +43,10 @@ pub(crate) struct Args {
     /// command's standard output goes to standard error
     #[arg(long, conflicts_with = "add")]
     learn: bool,
+    /// The command is the MCP server of this name: draft the table `[server."NAME".contain]` of a bundle. Put the whole
+    /// line in place of the server in your client's configuration for a session; the draft is written when it ends
+    #[arg(long, value_name = "NAME", requires_all = ["learn", "output"])]
+    server: Option<String>,
     /// The server and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -87,7 +92,8 @@ fn learn(args: &Args) -> Result<u8, Failure> {
             "this system does not let processes be traced: nothing could be learned",
         ));
     }
-    let text = draft(&name, &observed, &did, &profile, &root);
+    let what = args.server.as_deref().map_or(Drafted::File(&name), Drafted::Server);
+    let text = draft(what, &observed, &did, &profile, &root);
     if let (Some(file), Some(path)) = (&mut file, &args.output) {
         file.write_all(text.as_bytes()).map_err(|error| unwritten(path, &error))?;
         return Ok(observed.ended.code());

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use portcullis_contain::{Contained, Level, probe};
 
+use crate::expected::is_skipped;
+
 /// A process that writes until it is killed.
 const HEARTBEAT: &str = "while :; do echo x >> heart; sleep 0.05; done";
 
@@ -71,8 +73,9 @@ fn hosts_are_named_on_the_command_line() {
     assert!(why.contains("only a network of its own holds a command to them"), "{why}");
     let (code, _, why) = run(&["--net", "a.test", "--net", "none", "--", "/bin/true"]);
     assert!(code == Some(64) && why.contains("stand alone"), "{why}");
-    if probe(&helper).unwrap().reached < Level::Namespace {
-        return println!("SKIPPED: the level `namespace` is not reached");
+    let found = probe(&helper).unwrap();
+    if is_skipped(Level::Namespace, found.reached, &format!("{:?}", found.failed)) {
+        return;
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let host = format!("localhost:{}", listener.local_addr().unwrap().port());
@@ -98,8 +101,8 @@ fn hosts_are_named_on_the_command_line() {
 #[test]
 fn a_command_is_contained_within_another_one_where_nothing_can_be_traced() {
     let helper = Contained::with_helper(Path::new(env!("CARGO_BIN_EXE_portcullis-contain"))).unwrap();
-    if probe(&helper).unwrap().reached < Level::Process {
-        return println!("SKIPPED: commands cannot be contained here");
+    if is_skipped(Level::Process, probe(&helper).unwrap().reached, "") {
+        return;
     }
     let project = tempfile::tempdir_in("/var/tmp").unwrap();
     let portcullis = Path::new(env!("CARGO_BIN_EXE_portcullis"));
@@ -116,8 +119,11 @@ fn a_command_is_contained_within_another_one_where_nothing_can_be_traced() {
 fn a_profile_is_learned_from_what_a_command_did() {
     let helper = Contained::with_helper(Path::new(env!("CARGO_BIN_EXE_portcullis-contain"))).unwrap();
     let probe = probe(&helper).unwrap();
-    if probe.reached < Level::Process || !probe.watched {
-        return println!("SKIPPED: commands cannot be contained or traced here");
+    if is_skipped(Level::Process, probe.reached, &format!("{:?}", probe.failed)) {
+        return;
+    }
+    if !probe.watched {
+        return println!("SKIPPED: commands cannot be traced here");
     }
     let project = tempfile::tempdir_in("/var/tmp").unwrap();
     fs::create_dir(project.path().join("out")).unwrap();
@@ -140,4 +146,30 @@ fn a_profile_is_learned_from_what_a_command_did() {
     let same = again("echo x > out/file; cat /etc/passwd >/dev/null");
     assert!(same.status.success(), "{draft}\n{}", String::from_utf8_lossy(&same.stderr));
     assert!(!again("echo x > other").status.success(), "{draft}");
+}
+
+/// As it is installed: the programs in a folder, with the digest that `sha256sum` says.
+#[test]
+fn a_helper_that_was_changed_since_it_was_installed_is_refused() {
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::copy(env!("CARGO_BIN_EXE_portcullis"), at("portcullis")).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_portcullis-contain"), at("portcullis-contain")).unwrap();
+    fs::create_dir(at("project")).unwrap();
+    let helper = Contained::with_helper(&at("portcullis-contain")).unwrap();
+    if is_skipped(Level::Process, probe(&helper).unwrap().reached, "") {
+        return;
+    }
+    let digest = Command::new("sha256sum").arg("portcullis-contain").current_dir(folder.path()).output().unwrap();
+    fs::write(at("portcullis-contain.sha256"), digest.stdout).unwrap();
+    let run = || {
+        let mut command = Command::new(at("portcullis"));
+        let output = command.args(["run", "--", "true"]).current_dir(at("project")).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = run();
+    assert_eq!(code, Some(0), "{said}");
+    fs::OpenOptions::new().append(true).open(at("portcullis-contain")).unwrap().write_all(b"x").unwrap();
+    let (code, said) = run();
+    assert!(code == Some(3) && said.contains("records another") && said.contains("it was not run"), "{said}");
 }

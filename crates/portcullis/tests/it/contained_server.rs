@@ -12,6 +12,7 @@ use portcullis_contain::{Contained, Level, probe};
 use serde_json::{Value, json};
 
 use crate::command::{Ran, bundle_copy, portcullis};
+use crate::expected::is_skipped;
 
 /// A server whose only tool does what it likes: it reads a secret, writes outside, and inside.
 const SERVER: &str = r#"
@@ -48,8 +49,7 @@ impl World {
     /// Nothing where this machine contains nothing.
     fn new(contain: &str) -> Option<Self> {
         let helper = Contained::with_helper(Path::new(env!("CARGO_BIN_EXE_portcullis-contain"))).unwrap();
-        if probe(&helper).unwrap().reached == Level::None {
-            println!("SKIPPED: nothing can be contained on this machine");
+        if is_skipped(Level::Process, probe(&helper).unwrap().reached, "") {
             return None;
         }
         let world = Self { folder: tempfile::tempdir_in("/var/tmp").unwrap(), bundle: bundle_copy() };
@@ -172,4 +172,43 @@ fn a_server_that_was_not_started_under_its_name_is_not_spoken_to() {
     assert!(hello["error"]["message"].as_str().unwrap().contains("`--server`"), "{hello}");
     drop(to);
     gate.wait_with_output().unwrap();
+}
+
+#[test]
+fn the_profile_of_a_server_is_learned_from_a_session() {
+    let Some(world) = World::new("") else { return };
+    let helper = Contained::with_helper(Path::new(env!("CARGO_BIN_EXE_portcullis-contain"))).unwrap();
+    if !probe(&helper).unwrap().watched {
+        return println!("SKIPPED: nothing can be traced on this machine");
+    }
+    let draft = world.folder.path().join("draft.toml");
+    let learn = ["init", "--learn", "--server", "probe", "-o", draft.to_str().unwrap(), "--", "python3", "server.py"];
+    let mut server = world.command(&learn);
+    let mut server = server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut to = server.stdin.take().unwrap();
+    let mut from = BufReader::new(server.stdout.take().unwrap());
+    let hello = ask(&mut to, &mut from, 1, "initialize", &serde_json::from_str(HELLO).unwrap());
+    assert_eq!(hello["result"]["serverInfo"]["name"], "probe");
+    let called = ask(&mut to, &mut from, 2, "tools/call", &json!({"name": "query_db", "arguments": {}}));
+    assert!(called.to_string().contains("PermissionError") || called.to_string().contains("OSError"), "{called}");
+    drop(to);
+    assert!(server.wait().unwrap().success());
+    let text = fs::read_to_string(&draft).unwrap();
+    assert!(text.contains("[server.\"probe\".contain]") || text.contains("[server.probe.contain]"), "{text}");
+    assert!(text.contains("# learned") && text.contains("# refused") && text.contains("outside"), "{text}");
+    // The bundle takes it as it is, and the server runs under it.
+    let learned = World::new(&text).unwrap();
+    let place = learned.place().display().to_string();
+    let main = learned.bundle.path().join("portcullis.toml");
+    let moved = fs::read_to_string(&main).unwrap().replace(&world.place().display().to_string(), &place);
+    fs::write(&main, moved).unwrap();
+    let mut gate = learned.gate(&["--server", "probe"]);
+    let mut gate = gate.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut to = gate.stdin.take().unwrap();
+    let mut from = BufReader::new(gate.stdout.take().unwrap());
+    let hello = ask(&mut to, &mut from, 1, "initialize", &serde_json::from_str(HELLO).unwrap());
+    assert_eq!(hello["result"]["serverInfo"]["name"], "probe", "{hello}");
+    drop(to);
+    assert!(gate.wait().unwrap().success());
+    assert!(learned.place().join("started").exists());
 }

@@ -28,6 +28,9 @@ mod delegation;
 mod display;
 #[cfg(test)]
 mod erase;
+#[cfg(all(test, target_os = "linux"))]
+#[path = "../../../portcullis-contain/tests/it/expected.rs"]
+mod expected;
 #[cfg(test)]
 mod freeze;
 #[cfg(test)]

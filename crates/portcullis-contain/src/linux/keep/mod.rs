@@ -21,11 +21,14 @@ use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::ContainError;
-use crate::git;
+use crate::git::{self, Home};
+use crate::links;
+use crate::linux::git::Before;
 use crate::present::{Listed, Present};
-use crate::protected::{GIT, Guarded};
+use crate::protected::{GIT, Guarded, HEAD};
 use entry::{BYTES_MAX, Content, Entries, Entry, FILES_MAX, Read, Room, entry, look};
 use portcullis_core::observed::{PutBack, PutBackHow};
+use portcullis_core::profile::Git;
 use rights::Rights;
 
 /// The protected files of one folder, as they were.
@@ -45,6 +48,19 @@ struct Kept {
     between: BTreeMap<PathBuf, Option<Entry>>,
     /// Folders that may be removed with all that is protected in them.
     removable: BTreeSet<PathBuf>,
+    /// What of all this is in folders of git's own.
+    own: BTreeSet<PathBuf>,
+    /// Folders of git's own with other names.
+    repositories: BTreeSet<PathBuf>,
+}
+
+/// What git may have changed.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// It may have noted which branch follows which.
+    pub(super) settings: bool,
+    /// It may have put files of the project in their place that it had.
+    pub(super) brought: Option<Before>,
 }
 
 /// All protected files, as they were.
@@ -59,16 +75,33 @@ impl Keep {
     /// # Errors
     /// A folder cannot be opened, or there is more than can be kept.
     pub(super) fn new(guarded: Vec<Guarded>) -> Result<Self, ContainError> {
-        let folders = guarded.into_iter().map(Kept::new).collect::<Result<_, _>>()?;
+        let mut folders = guarded.into_iter().map(Kept::new).collect::<Result<Vec<_>, _>>()?;
+        // What is obeyed in folders below may be a link too.
+        let nested: Vec<PathBuf> =
+            folders.iter().flat_map(|kept| kept.nested.keys().map(|name| kept.root.join(name))).collect();
+        let targets = links::targets(nested.iter().map(PathBuf::as_path));
+        for kept in &mut folders {
+            let below = targets.iter().filter_map(|target| target.strip_prefix(&kept.root).ok());
+            let below: Vec<PathBuf> = below.filter(|name| kept.can_be_kept(name)).map(Path::to_owned).collect();
+            kept.names.extend(below);
+            let read = kept.read();
+            kept.rights.take_back(&kept.handle);
+            read?;
+        }
         Ok(Self { folders })
     }
 
     /// What exists of them at the top, and the folders between them and the writable ones. What may be removed as a
     /// whole is not among it: neither what is below nor worktrees could be.
-    pub(super) fn existing(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    ///
+    /// Where git works, it is let replace all but what it runs by itself.
+    pub(super) fn existing(&self, git: Git) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let (mut shut, mut pinned) = (Vec::new(), Vec::new());
         for kept in &self.folders {
-            let held = |name: &Path| !kept.removable.iter().any(|folder| name.starts_with(folder));
+            let held = |name: &Path| {
+                let is_left = git == Git::Works && (!kept.own.contains(name) || is_settings(name));
+                !is_left && !kept.removable.iter().any(|folder| name.starts_with(folder))
+            };
             // What a link leads to counts where it exists.
             let exists = |name: &Path| kept.root.join(name).exists();
             let names = kept.names.iter().filter(|name| kept.entries.contains_key(*name) && exists(name));
@@ -89,20 +122,26 @@ impl Keep {
     }
 
     /// Puts back what was changed.
-    pub(super) fn put_back(self) -> Vec<PutBack> {
+    pub(super) fn put_back(self, work: &Work) -> Vec<PutBack> {
         let mut done = Vec::new();
-        for kept in &self.folders {
-            kept.rights.lend(&kept.handle, Path::new(""));
-            kept.clear_the_way(&self.folders, &mut done);
-            let mut present = Present::new(|folder: &Path| listed(&kept.handle, &kept.rights, folder));
-            let was_there = |name: &Path| kept.known(name).next().is_some();
-            let names = kept.names.iter().filter(|name| was_there(name) || present.may_be(name));
-            for name in names.chain(kept.nested.keys()) {
-                kept.mend(name, &mut done);
+        // Git is asked only when its own folders are as they should be.
+        for is_own in [true, false] {
+            for kept in &self.folders {
+                kept.rights.lend(&kept.handle, Path::new(""));
+                let mut mended = Mended { all: &self.folders, work, done: &mut done };
+                kept.clear_the_way(is_own, &mut mended);
+                let mut present = Present::new(|folder: &Path| listed(&kept.handle, &kept.rights, folder));
+                let was_there = |name: &Path| kept.known(name).next().is_some();
+                let names = kept.names.iter().filter(|name| kept.own.contains(*name) == is_own);
+                let names = names.filter(|name| was_there(name) || present.may_be(name));
+                let nested = kept.nested.keys().filter(|_| !is_own);
+                for name in names.chain(nested) {
+                    kept.mend(name, &mut mended);
+                }
             }
         }
         for kept in &self.folders {
-            kept.clear_below(&self.folders, &mut done);
+            kept.clear_below(&mut Mended { all: &self.folders, work, done: &mut done });
         }
         for kept in &self.folders {
             kept.rights.take_back(&kept.handle);
@@ -111,9 +150,21 @@ impl Keep {
     }
 }
 
+/// What has been put back so far, and by which rules.
+struct Mended<'m> {
+    all: &'m [Kept],
+    work: &'m Work,
+    done: &'m mut Vec<PutBack>,
+}
+
+/// Whether something in a folder of git's own is settings.
+fn is_settings(name: &Path) -> bool {
+    git::SETTINGS.iter().any(|settings| name.file_name().is_some_and(|last| last == *settings))
+}
+
 impl Kept {
     fn new(guarded: Guarded) -> Result<Self, ContainError> {
-        let Guarded { root, names, is_cache, removable } = guarded;
+        let Guarded { root, names, is_cache, removable, own } = guarded;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::open(&root, flags, Mode::empty())
             .map_err(|error| ContainError::io(format!("open `{}`", root.display()))(error.into()))?;
@@ -129,12 +180,27 @@ impl Kept {
                 nested.insert(name, place.clone());
             }
         }
+        let repositories = BTreeSet::from_iter(below.repositories);
+        let home = Home::of_this_user();
+        for (own, top) in git_folders(&nested, &repositories) {
+            let of_git = git::OBEYED.iter().map(|name| own.join(name));
+            let settings = git::SETTINGS.iter().map(|name| root.join(&own).join(name));
+            let besides = settings.flat_map(|settings| git::obeyed_besides(&settings, &root.join(&top), &home));
+            let shown = besides.filter_map(|path| path.strip_prefix(&root).ok().map(Path::to_owned));
+            let all = of_git.chain(shown.filter(|path| !path.as_os_str().is_empty()));
+            for name in all.filter(|name| !is_at_top(name)) {
+                nested.entry(name).or_insert_with(|| top.clone());
+            }
+        }
         let (entries, between) = (Entries::new(), BTreeMap::new());
         let removable = BTreeSet::from_iter(removable);
-        let mut kept = Self { root, handle, rights, names, nested, is_cache, entries, between, removable };
-        let read = kept.read();
-        kept.rights.take_back(&kept.handle);
-        read.map(|()| kept)
+        let kept = Self { root, handle, rights, names, nested, is_cache, entries, between, removable, own, repositories };
+        Ok(kept)
+    }
+
+    /// Whether a path that a link leads to is one to keep: neither all of this, nor kept already.
+    fn can_be_kept(&self, name: &Path) -> bool {
+        !name.as_os_str().is_empty() && !self.nested.contains_key(name)
     }
 
     fn read(&mut self) -> Result<(), ContainError> {
@@ -166,9 +232,11 @@ impl Kept {
     }
 
     /// Sees that protected files are looked for where they were: a link, or a `.git` that is a file, leads elsewhere.
-    fn clear_the_way(&self, all: &[Self], done: &mut Vec<PutBack>) {
-        let mut tell = |path: &Path, how| done.push(PutBack { path: self.root.join(path), how });
-        for (path, before) in &self.between {
+    fn clear_the_way(&self, is_own: bool, mended: &mut Mended<'_>) {
+        let (all, work) = (mended.all, mended.work);
+        let mut tell = |path: &Path, how| mended.done.push(PutBack { path: self.root.join(path), how });
+        let of_this_turn = |path: &Path| self.own.iter().any(|name| name.starts_with(path)) == is_own;
+        for (path, before) in self.between.iter().filter(|(path, _)| of_this_turn(path)) {
             let read = match before {
                 Some(Entry::File { content, .. }) => Read::OfSize(content.len()),
                 _ => Read::Nothing,
@@ -178,6 +246,8 @@ impl Kept {
                 continue;
             }
             match (before, now) {
+                // Git removes folders with the last file in them.
+                (Some(Entry::Folder { .. }), None) if !is_own && self.all_had(path, work) => {}
                 (Some(before), _) => tell(path, self.restore(path, path, before)),
                 // What is in a new folder is looked at later; a file or link would lead elsewhere.
                 (None, Some(Entry::Folder { .. })) => self.rights.lend(&self.handle, path),
@@ -216,12 +286,46 @@ impl Kept {
         self.entries.range::<Path, _>(from).take_while(move |(path, _)| path.starts_with(name))
     }
 
+    /// Whether git had what is at a path now, and is let put it there.
+    fn had(&self, path: &Path, work: &Work) -> bool {
+        work.brought.as_ref().is_some_and(|before| before.had(&self.root.join(path)))
+    }
+
+    /// The same of all protected files that were below a folder.
+    fn all_had(&self, folder: &Path, work: &Work) -> bool {
+        let mut files = self.known(folder).filter(|(_, entry)| !entry.is_folder());
+        files.all(|(path, _)| self.had(path, work))
+    }
+
+    /// The same of all that is at a path now and below it.
+    fn all_new_had(&self, path: &Path, work: &Work) -> bool {
+        let mut now = Entries::new();
+        let (known, mut room) = (Entries::new(), Room::full());
+        let looked = work.brought.is_some().then(|| {
+            look(&self.handle, &self.rights, path, Content::Of(&known), &mut room, &mut now)
+        });
+        looked.flatten().is_some()
+            && now.iter().filter(|(_, entry)| !entry.is_folder()).all(|(path, _)| self.had(path, work))
+    }
+
+    /// Whether git's settings differ only in what git notes in them.
+    fn are_settings_of_git(&self, path: &Path, before: &Entry, work: &Work) -> bool {
+        let is_it = work.settings && self.own.contains(path) && is_settings(path);
+        let Entry::File { content, mode, owner } = before else { return false };
+        let now = self.rights.entry(&self.handle, path, Read::All, &mut Room::full());
+        let Ok(Some(Entry::File { content: new, mode: new_mode, owner: new_owner })) = now else { return false };
+        let (Ok(was), Ok(now)) = (std::str::from_utf8(content), std::str::from_utf8(&new)) else { return false };
+        is_it && (*mode, *owner) == (new_mode, new_owner) && git::changes_only_what_branches_follow(was, now)
+    }
+
     /// Puts back what belongs to one protected path.
-    fn mend(&self, name: &Path, done: &mut Vec<PutBack>) {
+    fn mend(&self, name: &Path, mended: &mut Mended<'_>) {
         if self.is_removed(name) {
             return;
         }
-        let mut tell = |path: &Path, how| done.push(PutBack { path: self.root.join(path), how });
+        let work = mended.work;
+        let is_of_git = self.own.contains(name);
+        let mut tell = |path: &Path, how| mended.done.push(PutBack { path: self.root.join(path), how });
         let known = || self.known(name);
         let mut now = Entries::new();
         let mut room = Room { files: FILES_MAX * 2, bytes: BYTES_MAX * 2 };
@@ -236,11 +340,20 @@ impl Kept {
             // A new folder is set aside with all that is in it.
             let is_within_new = path.ancestors().skip(1).any(is_new);
             let is_harmless = || path == name && repository::is_harmless(&self.handle, &self.rights, path);
-            if !is_within_new && !is_harmless() {
+            let is_brought = || !is_of_git && self.all_new_had(path, work);
+            if !is_within_new && !is_harmless() && !is_brought() {
                 tell(path, self.set_aside(path, name));
             }
         }
         for (path, entry) in known().filter(|(path, entry)| now.get(*path) != Some(*entry)) {
+            let is_gone = |path: &Path| self.find(path, Read::Nothing).is_none();
+            let is_brought = match entry {
+                Entry::Folder { .. } => is_gone(path) && self.all_had(path, work),
+                _ => self.had(path, work),
+            };
+            if self.are_settings_of_git(path, entry, work) || !is_of_git && is_brought {
+                continue;
+            }
             tell(path, self.restore(path, name, entry));
         }
     }
@@ -261,8 +374,9 @@ impl Kept {
     }
 
     /// Sets aside what was made in folders below and is run or obeyed there.
-    fn clear_below(&self, all: &[Self], done: &mut Vec<PutBack>) {
-        let mut tell = |path: &Path, how| done.push(PutBack { path: self.root.join(path), how });
+    fn clear_below(&self, mended: &mut Mended<'_>) {
+        let (all, work) = (mended.all, mended.work);
+        let mut tell = |path: &Path, how| mended.done.push(PutBack { path: self.root.join(path), how });
         if self.is_cache {
             return;
         }
@@ -274,11 +388,40 @@ impl Kept {
             let was_kept = |name: &PathBuf| self.names.contains(name) || self.nested.contains_key(name);
             let was_between = self.between.get(path).is_some_and(Option::is_some);
             let is_known = was_between || obeyed(&self.handle, path).iter().any(was_kept);
-            if !is_known && !self.is_harmless_repository(all, path) {
+            let is_brought = || !path.ends_with(GIT) && self.all_new_had(path, work);
+            if !is_known && !self.is_harmless_repository(all, path) && !is_brought() {
                 tell(path, self.set_aside(path, path));
             }
         }
+        // Without it git does not take the folder for its own. The rest may be somebody's work.
+        for own in found.repositories.iter().filter(|own| !self.is_known_repository(own)) {
+            if !self.is_harmless_at(own) {
+                let head = own.join(HEAD);
+                tell(&head, self.set_aside(&head, &head));
+            }
+        }
     }
+
+    /// Whether a folder was git's own before.
+    fn is_known_repository(&self, own: &Path) -> bool {
+        self.repositories.contains(own) || git::OBEYED.iter().any(|name| self.own.contains(&own.join(name)))
+    }
+}
+
+/// The folders of git's own among what was found, each with the folder that hooks are named from.
+fn git_folders(
+    nested: &BTreeMap<PathBuf, PathBuf>,
+    repositories: &BTreeSet<PathBuf>,
+) -> Vec<(PathBuf, PathBuf)> {
+    let of_git = |name: &PathBuf| name.parent().filter(|own| own.ends_with(GIT)).map(Path::to_owned);
+    let mut all: Vec<(PathBuf, PathBuf)> = nested
+        .keys()
+        .filter_map(of_git)
+        .map(|own| (own.clone(), own.parent().unwrap_or(Path::new("")).to_owned()))
+        .collect();
+    all.extend(repositories.iter().map(|own| (own.clone(), own.clone())));
+    all.dedup();
+    all
 }
 
 fn listed(root: &OwnedFd, rights: &Rights, folder: &Path) -> Listed {

@@ -69,6 +69,21 @@ impl Kept {
         absent("commondir") && absent("config.worktree") && or_harmless("config") && or_harmless("hooks")
     }
 
+    /// Whether git runs nothing because of a folder of its own that is called otherwise.
+    pub(super) fn is_harmless_at(&self, own: &Path) -> bool {
+        if own.parent().is_some_and(|within| within.ends_with("worktrees")) {
+            return self.shares_a_folder(own);
+        }
+        self.is_harmless_folder(own)
+    }
+
+    /// Whether a worktree's folder shares the one that it is in, and has no settings of its own.
+    fn shares_a_folder(&self, own: &Path) -> bool {
+        text(&self.handle, &own.join("commondir")).is_some_and(|said| said.trim_end() == SHARED)
+            && at(&self.handle, &own.join("config.worktree")).is_none()
+            && at(&self.handle, &own.join("hooks")).is_none()
+    }
+
     /// Whether a `.git` that is a file leads to a worktree or a submodule of a repository whose files are protected.
     fn leads_to_one_of_ours(&self, all: &[Self], path: &Path) -> bool {
         let said = text(&self.handle, path);
@@ -88,9 +103,7 @@ impl Kept {
                 .is_some_and(is_git)
         };
         let shares = || {
-            own.parent().is_some_and(|within| within.ends_with("worktrees"))
-                && text(&kept.handle, &own.join("commondir")).is_some_and(|said| said.trim_end() == SHARED)
-                && at(&kept.handle, &own.join("config.worktree")).is_none()
+            own.parent().is_some_and(|within| within.ends_with("worktrees")) && kept.shares_a_folder(own)
         };
         above("worktrees") && shares() || above("modules") && kept.is_harmless_folder(own)
     }

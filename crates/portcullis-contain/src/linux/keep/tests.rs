@@ -1,5 +1,7 @@
 //! What a command changed, and what is there afterwards.
 
+mod elsewhere;
+
 use super::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -21,7 +23,7 @@ fn changed_files_get_their_content_and_new_ones_another_name() {
     fs::write(at(".git/hooks/pre-commit"), "new").unwrap();
     fs::write(at(".envrc"), "new").unwrap();
     fs::write(at("harmless"), "new").unwrap();
-    let done = keep.put_back();
+    let done = keep.put_back(&Work::default());
     assert_eq!(done.len(), 4, "{done:?}");
     assert_eq!(fs::read_to_string(at(".git/config")).unwrap(), "old");
     assert_eq!(fs::read_to_string(at(".git/hooks/pre-push")).unwrap(), "old");
@@ -38,7 +40,7 @@ fn nothing_is_written_through_a_link_in_the_way() {
     fs::rename(folder.path().join(".git"), folder.path().join("moved")).unwrap();
     fs::write(outside.path().join("config"), "theirs").unwrap();
     std::os::unix::fs::symlink(outside.path(), folder.path().join(".git")).unwrap();
-    let done = keep.put_back();
+    let done = keep.put_back(&Work::default());
     assert!(!done.iter().any(|one| matches!(one.how, PutBackHow::Failed(_))), "{done:?}");
     assert_eq!(fs::read_to_string(outside.path().join("config")).unwrap(), "theirs");
     assert_eq!(fs::read_to_string(folder.path().join(".git/config")).unwrap(), "old");
@@ -51,10 +53,10 @@ fn the_file_that_leads_to_a_worktrees_folder_is_protected() {
     let link = folder.path().join(".git");
     fs::write(&link, "gitdir: elsewhere").unwrap();
     let keep = kept(folder.path());
-    assert_eq!(keep.existing().0, std::slice::from_ref(&link));
+    assert_eq!(keep.existing(Git::Held).0, std::slice::from_ref(&link));
     fs::remove_file(&link).unwrap();
     fs::create_dir_all(link.join("hooks")).unwrap();
-    keep.put_back();
+    keep.put_back(&Work::default());
     assert_eq!(fs::read_to_string(&link).unwrap(), "gitdir: elsewhere");
 }
 
@@ -62,9 +64,9 @@ fn the_file_that_leads_to_a_worktrees_folder_is_protected() {
 fn what_was_not_touched_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("AGENTS.md"), "text").unwrap();
-    let (shut, pinned) = kept(folder.path()).existing();
+    let (shut, pinned) = kept(folder.path()).existing(Git::Held);
     assert_eq!((shut, pinned.len()), (vec![folder.path().join("AGENTS.md")], 0));
-    assert_eq!(kept(folder.path()).put_back(), []);
+    assert_eq!(kept(folder.path()).put_back(&Work::default()), []);
 }
 
 /// What became of things in a folder with a hook, of which a command did something.
@@ -76,7 +78,7 @@ fn after(before: &[&str], change: impl Fn(&Path)) -> (tempfile::TempDir, Vec<Put
     }
     let keep = kept(folder.path());
     change(folder.path());
-    let done = as_owner(|| keep.put_back());
+    let done = as_owner(|| keep.put_back(&Work::default()));
     assert!(!done.iter().any(|one| matches!(one.how, PutBackHow::Failed(_))), "{done:?}");
     (folder, done)
 }
@@ -175,7 +177,7 @@ fn rights_that_an_owner_did_not_have_are_not_told_nor_given() {
     fs::write(at(".git/hooks/pre-push"), "old").unwrap();
     let shut = [(".git/hooks", 0o500), (".git", 0o500), ("sub/.git", 0o400), ("sub", 0), ("", 0o300)];
     shut.iter().for_each(|(name, mode)| set(&at(name), *mode));
-    assert_eq!(as_owner(|| kept(folder.path()).put_back()), []);
+    assert_eq!(as_owner(|| kept(folder.path()).put_back(&Work::default())), []);
     let mode_of = |name: &str| fs::metadata(at(name)).unwrap().permissions().mode() & 0o777;
     shut.iter().for_each(|(name, mode)| assert_eq!(mode_of(name), *mode, "{name}"));
 }
@@ -252,12 +254,12 @@ fn repositories_and_worktrees_that_run_nothing_are_left() {
     git(&at, &["commit", "-q", "--allow-empty", "-m", "x"]);
     git(&at, &["init", "-q", "inner"]);
     git(&at, &["worktree", "add", "-q", "tree"]);
-    assert_eq!(keep.put_back(), []);
+    assert_eq!(keep.put_back(&Work::default()), []);
     let keep = kept(&at);
     git(&at, &["worktree", "remove", "tree"]);
     fs::create_dir(at.join("evil")).unwrap();
     fs::write(at.join("evil/.git"), "gitdir: ../elsewhere\n").unwrap();
-    let done = keep.put_back();
+    let done = keep.put_back(&Work::default());
     assert_eq!(done.len(), 1, "{done:?}");
     assert!(at.join("evil/.git.contained-1").exists());
 }

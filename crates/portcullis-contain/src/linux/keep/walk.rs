@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::entry::{Read, Room};
 use super::rights::Rights;
-use crate::protected::{GIT, anywhere};
+use crate::protected::{GIT, HEAD, anywhere};
 
 /// Most folders that are looked into.
 const FOLDERS_MAX: usize = 100_000;
@@ -24,6 +24,9 @@ const DEPTH_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) names: BTreeMap<PathBuf, PathBuf>,
+    /// Folders of git's own that are not called `.git`: bare repositories, those of submodules and worktrees. Git takes
+    /// such a folder for a repository when it is called in it, or when something leads there.
+    pub(super) repositories: Vec<PathBuf>,
     /// Why it is not everything.
     pub(super) incomplete: Option<String>,
 }
@@ -50,15 +53,21 @@ pub(super) fn walk(root: &OwnedFd, rights: &Rights) -> Found {
                 continue;
             }
         };
+        let mut marks = Marks::default();
         for one in entries.filter_map(Result::ok) {
             let name = OsStr::from_bytes(one.file_name().to_bytes());
             if name == "." || name == ".." {
                 continue;
             }
             if name.eq_ignore_ascii_case(GIT) {
+                marks.has_git = true;
                 found.add(root, rights, &folder, GIT);
+                // Where it keeps those of submodules and worktrees.
+                let kept = KEPT.map(|kept| folder.join(GIT).join(kept));
+                folders.extend(kept.into_iter().filter(|path| is_folder(root, path, FileType::Unknown)));
                 continue;
             }
+            marks.note(name);
             for known in name.to_str().into_iter().flat_map(|name| anywhere(&folder, name)) {
                 found.add(root, rights, &folder, known);
             }
@@ -66,8 +75,39 @@ pub(super) fn walk(root: &OwnedFd, rights: &Rights) -> Found {
                 folders.push(folder.join(name));
             }
         }
+        if marks.are_of_git() {
+            found.repositories.push(folder);
+        }
     }
     found
+}
+
+/// Folders of a repository in which those of its submodules and worktrees are.
+const KEPT: [&str; 2] = ["modules", "worktrees"];
+
+/// What in a folder makes git take it for its own (`is_git_directory` in git's `setup.c`).
+#[derive(Debug, Default)]
+struct Marks {
+    has_head: bool,
+    has_objects: bool,
+    has_refs: bool,
+    leads_elsewhere: bool,
+    /// Then git looks there and not here.
+    has_git: bool,
+}
+
+impl Marks {
+    fn note(&mut self, name: &OsStr) {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        self.has_head |= is(HEAD);
+        self.has_objects |= is("objects");
+        self.has_refs |= is("refs");
+        self.leads_elsewhere |= is("commondir");
+    }
+
+    fn are_of_git(&self) -> bool {
+        !self.has_git && self.has_head && (self.has_objects && self.has_refs || self.leads_elsewhere)
+    }
 }
 
 impl Found {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{Direction, Found};
 use crate::bundle::{Below, ContainSettings};
-use crate::profile::{Background, Level, Limits, Network, Profile, Sockets};
+use crate::profile::{Background, Git, Level, Limits, Network, Profile, Sockets};
 
 impl Found {
     pub(super) fn contain(&mut self, old: &ContainSettings, new: &ContainSettings) {
@@ -85,6 +85,8 @@ impl Found {
             network,
             sockets,
             background,
+            git,
+            remotes,
             watch,
             environment,
             limits,
@@ -108,6 +110,9 @@ impl Found {
         self.list(&of("sockets"), &names(sockets.paths()), &names(new.sockets.paths()), true);
         let keeps = |background: Background| background == Background::Keep;
         self.flag(of("background keep"), keeps(*background), keeps(new.background), false);
+        let works = |git: Git| git == Git::Works;
+        self.flag(of("git works"), works(*git), works(new.git), false);
+        self.list(&of("remotes"), remotes, &new.remotes, true);
         self.ranked(of("watch"), *watch as u32, new.watch as u32, watch, &new.watch);
         self.list(&of("environment"), environment, &new.environment, true);
         let Limits {

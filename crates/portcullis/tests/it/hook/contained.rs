@@ -11,15 +11,12 @@ use serde_json::{Value, json};
 
 use super::{Client, Program, decision, input, kinds, quick_bundle};
 use crate::command::Ran;
+use crate::expected::is_skipped;
 
 /// Whether this machine contains anything. Where it does not, what these tests are about cannot be seen.
 fn contains() -> bool {
     let helper = Contained::with_helper(Path::new(env!("CARGO_BIN_EXE_portcullis-contain"))).unwrap();
-    let reached = probe(&helper).unwrap().reached;
-    if reached == Level::None {
-        println!("SKIPPED: nothing can be contained on this machine");
-    }
-    reached > Level::None
+    !is_skipped(Level::Process, probe(&helper).unwrap().reached, "")
 }
 
 /// A project whose script does more than its name says.
@@ -33,6 +30,19 @@ impl Project {
                       echo evil > .git/hooks/pre-commit\nexit 7\n";
         fs::write(folder.path().join("shop/build.sh"), script).unwrap();
         Self(folder)
+    }
+
+    /// A repository with a bare one that it came from, and hooks that call what is in it.
+    fn is_a_repository(&self) {
+        let script = "rm -rf .git; git init -q -b main; git config user.name A; git config user.email a@b
+            echo one > file; git add file; git commit -qm start; git clone -q --bare . ../bare; git remote add origin ../bare
+            git clone -q ../bare ../another; cd ../another; git config user.name A; git config user.email a@b
+            echo two > other; git add .; git commit -qm two; git push -q; cd ../shop; echo two > file
+            for hook in pre-commit post-checkout post-merge; do
+                printf '#!/bin/sh\n[ ! -f .husky/%s ] || sh .husky/%s\n' $hook $hook > .git/hooks/$hook
+                chmod +x .git/hooks/$hook; done";
+        let made = self.shell(&format!("set -e; {script}"));
+        assert_eq!(made.code, 0, "{}", made.stderr);
     }
 
     fn path(&self) -> PathBuf {
@@ -165,6 +175,37 @@ fn what_cannot_be_read_runs_contained_or_is_held() {
     assert_eq!(decision(&other), "deny", "{other}");
 }
 
+/// The hooks of a project call what is in it: what a contained program put there runs contained, whichever command of
+/// git starts it.
+#[test]
+fn what_hooks_call_gets_nowhere_either() {
+    if !contains() {
+        return;
+    }
+    let (client, project) = (Client::containing(Program::Small), Project::new());
+    project.is_a_repository();
+    let planted = "#!/bin/sh\necho ran >> ran; echo x > ../outside; echo x > .envrc; echo x > .git/hooks/pre-push; true\n";
+    let plant = format!("mkdir -p .husky && for h in pre-commit post-checkout post-merge; do printf '{planted}' > .husky/$h; done");
+    fs::write(project.path().join("build.sh"), plant).unwrap();
+    for (number, line) in ["sh build.sh", "git commit -qam work", "git checkout -q -b x", "git pull -q --no-rebase --no-edit origin main"]
+        .iter()
+        .enumerate()
+    {
+        // Such attempts end a session soon, so each command has one of its own.
+        let mut event: Value =
+            serde_json::from_slice(&project.event("pre-bash", line, &format!("toolu_{number}"))).unwrap();
+        event["session_id"] = format!("session-{number}").into();
+        let answer = client.answer(&[], &serde_json::to_vec(&event).unwrap());
+        let ran = project.shell(rewritten(&answer));
+        assert_eq!(ran.code, 0, "{line}: {}", ran.stderr);
+        assert_eq!(project.path().join("ran").exists(), number > 0, "{line}: {}", ran.stderr);
+        let _gone = fs::remove_file(project.path().join("ran"));
+        for name in ["../outside", ".envrc", ".git/hooks/pre-push"] {
+            assert!(!project.path().join(name).exists(), "{line}: {name}");
+        }
+    }
+}
+
 #[test]
 fn what_would_be_wrong_contained_is_left_as_it_is() {
     if !contains() {
@@ -173,12 +214,17 @@ fn what_would_be_wrong_contained_is_left_as_it_is() {
     let (client, project) = (Client::containing(Program::Small), Project::new());
     let allowed =
         json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}});
-    let commands =
-        ["cd src", "git switch -c x", "ps aux | grep node", "curl -s http://localhost:3000/", "git fetch"];
+    let commands = ["cd src", "ps aux | grep node", "curl -s http://localhost:3000/"];
     for (number, command) in commands.iter().enumerate() {
         let event = project.event("pre-bash", command, &format!("toolu_{number}"));
         assert_eq!(client.answer(&[], &event), allowed, "{command}");
     }
+    // Git beside what is left runs no hooks.
+    let left = client.answer(&[], &project.event("pre-bash", "git submodule update", "toolu_submodule"));
+    let command = rewritten(&left);
+    assert!(command.contains("core.hooksPath") && command.ends_with("; git submodule update"), "{command}");
+    let pushed = client.answer(&[], &project.event("pre-bash", "git ls-remote", "toolu_remote"));
+    assert!(rewritten(&pushed).ends_with("; git ls-remote"));
     // Old clients do not name their calls, so that outcomes of equal ones cannot be told apart.
     let unnamed = input("pre-bash", |input| {
         input["cwd"] = project.path().to_str().unwrap().into();
