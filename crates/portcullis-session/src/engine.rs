@@ -177,7 +177,7 @@ pub struct Engine {
     words: Words,
     /// What user and operator said.
     heard: Heard,
-    /// The latest reply of a run that another one opened.
+    /// The latest reply.
     reply: Option<String>,
     /// What actions touch whose outcome is awaited.
     touches: taints::Open,

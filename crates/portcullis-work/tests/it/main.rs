@@ -5,4 +5,8 @@
 #[cfg(test)]
 mod checks;
 #[cfg(test)]
+mod server;
+#[cfg(test)]
+mod web;
+#[cfg(test)]
 mod world;

@@ -14,12 +14,16 @@ pub(super) struct World {
     contained: Contained,
     /// Tools of which a call succeeded.
     pub(super) called: Vec<&'static str>,
+    /// The latest reply of the run.
+    pub(super) reply: Option<String>,
+    /// URLs of forges, with the token for each.
+    pub(super) tokens: Vec<(String, &'static str)>,
 }
 
 impl World {
     pub(super) fn new() -> Self {
         let contained = Contained::with_helper(Path::new(env!("CARGO_BIN_EXE_work-helper"))).unwrap();
-        let world = Self { folder: TempDir::new().unwrap(), contained, called: Vec::new() };
+        let world = Self { folder: TempDir::new().unwrap(), contained, called: Vec::new(), reply: None, tokens: Vec::new() };
         std::fs::create_dir(world.project()).unwrap();
         world
     }
@@ -61,11 +65,17 @@ impl World {
     pub(super) fn check(&self, criterion: Value) -> CheckResult {
         let criteria = Criterion::read_all("criteria", &json!([criterion])).unwrap();
         let succeeded = |tool: &str| self.called.contains(&tool);
+        let token_of = |url: &str| {
+            let found = self.tokens.iter().find(|(of, _)| of == url);
+            Ok(found.map(|(_, token)| (*token).to_owned()))
+        };
         let checker = Checker {
             contained: Some(&self.contained),
             workspace: Some(self.project()),
             home: None,
             succeeded: &succeeded,
+            reply: self.reply.clone(),
+            token_of: &token_of,
         };
         checker.check_all(&criteria).remove(0)
     }

@@ -8,7 +8,7 @@ use portcullis_core::host::{Host, HostRule, Reach};
 use portcullis_core::observed::{Connection, ConnectionVerdict};
 use rustix::event::PollFlags;
 
-use super::address::{is_private, refusal};
+use crate::address::{is_private, refusal};
 use super::dial::{Lookups, Unreached, connect};
 use super::head::{self, Request, Wanted, Wrong};
 use super::relay::{Half, Passed, relay};
