@@ -2,13 +2,15 @@
 
 mod all;
 mod approvals;
+mod work;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use portcullis_gateway::bench::{
     self, BenchError, CALLS, CALLS_MAX, CLIENTS, CLIENTS_MAX, DecideReport, Distribution, DurableOptions,
-    DurablePhase, DurableReport, HookBenchOptions, HookReport, SECONDS_MAX, STORED, STORED_MAX, StepReport,
+    DurablePhase, DurableReport, HookBenchOptions, HookReport, ITEMS, ITEMS_MAX, SECONDS_MAX, STORED,
+    STORED_MAX, StepReport,
 };
 use serde::Serialize;
 
@@ -23,6 +25,7 @@ Examples:
   portcullis bench step --seconds 10
   portcullis bench durable --clients 16 --dir /var/lib/portcullis-bench
   portcullis bench approvals --seconds 5
+  portcullis bench work --seconds 5
   portcullis bench all
 
 Figures mean something in an optimised build on a quiet machine only: cargo run --release -- bench decide. \
@@ -58,7 +61,10 @@ enum What {
     /// Asking a person, granting, using a grant, freezing, with an empty store and with many approvals in it
     #[command(after_help = "Example:\n  portcullis bench approvals --stored 10000")]
     Approvals(Approvals),
-    /// All of these but approvals in one run, each figure beside what the project aims at
+    /// Work items from their making to their verification, with an empty store and with many items in it
+    #[command(after_help = "Example:\n  portcullis bench work --items 1000")]
+    Work(Work),
+    /// All of these but approvals and work in one run, each figure beside what the project aims at
     #[command(after_help = "Example:\n  portcullis bench all --seconds 5 --json")]
     All(All),
 }
@@ -89,6 +95,18 @@ struct Approvals {
     /// Approvals in the store that is not empty
     #[arg(long, value_name = "N", default_value_t = STORED as u64, value_parser = clap::value_parser!(u64).range(1..=STORED_MAX as u64))]
     stored: u64,
+    /// Where to put the store: a folder on the file system to measure; otherwise the folder for temporary files
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Work {
+    #[command(flatten)]
+    time: Time,
+    /// Items in the store that is not empty
+    #[arg(long, value_name = "N", default_value_t = ITEMS as u64, value_parser = clap::value_parser!(u64).range(1..=ITEMS_MAX as u64))]
+    items: u64,
     /// Where to put the store: a folder on the file system to measure; otherwise the folder for temporary files
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -151,6 +169,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let report = approvals::measure(args)?;
             print(&mut out, global, "bench-approvals", &report, approvals::show)?;
         }
+        What::Work(args) => {
+            let report = work::measure(args)?;
+            print(&mut out, global, "bench-work", &report, work::show)?;
+        }
     }
     out.finish()?;
     Ok(exit::YES)
@@ -158,7 +180,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 fn failed(error: BenchError) -> Failure {
     match error {
-        error @ (BenchError::NotAllowed(_) | BenchError::NotHeld(_)) => {
+        error @ (BenchError::NotAllowed(_) | BenchError::NotHeld(_) | BenchError::NotVerified(_)) => {
             Failure::no(error).help("this is a defect; please report it")
         }
         error => Failure::unreadable(error),
