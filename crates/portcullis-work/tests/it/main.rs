@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod checks;
 #[cfg(test)]
+mod escapes;
+#[cfg(test)]
 mod server;
 #[cfg(test)]
 mod web;

@@ -174,9 +174,7 @@ fn the_latest_pull_request_from_a_branch_counts_and_no_strangers() {
     world.expect(from("pr_exists", "none"), Fail, "there is no pull request from `none`");
     // GitHub is asked for the branch, and what it says is looked at all the same.
     let github = "/repos/o/r/pulls?state=all&page=1&head=o%3Afix&per_page=50";
-    let of_github = |branch: &str| {
-        json!({"type": "pr_merged", "forge": "github", "url": server.at(""), "owner": "o", "repo": "r", "branch": branch})
-    };
+    let of_github = |branch: &str| json!({"type": "pr_merged", "forge": "github", "url": server.at(""), "owner": "o", "repo": "r", "branch": branch});
     let mut listed = described(6, "closed", true, ("fix", "o"), "main");
     listed.as_object_mut().unwrap().remove("merged");
     server.says(github, 200, &page(&[list[0].clone(), listed]));
@@ -193,7 +191,8 @@ fn the_latest_pull_request_from_a_branch_counts_and_no_strangers() {
 #[test]
 fn a_token_is_sent_to_its_own_forge_alone() {
     let (mut world, server, other) = (World::new(), Server::start(), Server::start());
-    world.tokens = vec![(server.at("/api/v1"), "s3cret"), ("http://forge.example/api/v1".to_owned(), "s3cret")];
+    world.tokens =
+        vec![(server.at("/api/v1"), "s3cret"), ("http://forge.example/api/v1".to_owned(), "s3cret")];
     let body = described(1, "open", false, ("fix", "o"), "main").to_string();
     for server in [&server, &other] {
         server.says("/api/v1/repos/o/r/pulls/1", 200, &body);
@@ -212,7 +211,8 @@ fn c4_statements_hold_of_files_and_of_the_latest_reply() {
     let mut world = World::new();
     world.write("a.md", "one two three\n");
     world.write("b.md", "one, two\n");
-    let file = |path: &str, statement: &str| json!({"type": "contract", "statement": statement, "path": path});
+    let file =
+        |path: &str, statement: &str| json!({"type": "contract", "statement": statement, "path": path});
     let reply = json!({"type": "contract", "statement": "at most 3 words", "reply": true});
     world.expect(file("a.md", "no commas"), Pass, "");
     world.expect(file("b.md", "no commas"), Fail, "");

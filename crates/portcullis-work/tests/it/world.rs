@@ -23,7 +23,14 @@ pub(super) struct World {
 impl World {
     pub(super) fn new() -> Self {
         let contained = Contained::with_helper(Path::new(env!("CARGO_BIN_EXE_work-helper"))).unwrap();
-        let world = Self { folder: TempDir::new().unwrap(), contained, called: Vec::new(), reply: None, tokens: Vec::new() };
+        // Not among temporary files, which every command may write.
+        let world = Self {
+            folder: tempfile::tempdir_in("/var/tmp").unwrap(),
+            contained,
+            called: Vec::new(),
+            reply: None,
+            tokens: Vec::new(),
+        };
         std::fs::create_dir(world.project()).unwrap();
         world
     }
@@ -39,6 +46,11 @@ impl World {
 
     pub(super) fn project(&self) -> PathBuf {
         self.folder.path().canonicalize().unwrap().join("project")
+    }
+
+    /// A folder beside the project, whose name begins like the project's.
+    pub(super) fn outside(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("project-of-others")
     }
 
     pub(super) fn write(&self, name: &str, content: &str) {
