@@ -30,7 +30,7 @@ use portcullis_core::delegation;
 use portcullis_core::denial::Denial;
 use portcullis_core::effect::LazyEffects;
 use portcullis_core::event::{
-    About, Actor, Enforced, Event, EventBody, GrantScope, Mode, OutcomeStatus, Proposed,
+    About, Actor, Enforced, Event, EventBody, GrantScope, Mode, OutcomeStatus, Place, Proposed,
 };
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
@@ -185,6 +185,8 @@ pub struct Engine {
     predictions: Predictions,
     /// What actions write.
     writes: Writes,
+    /// Where servers were started, for work items of a run whose surface does not say where the agent works.
+    started_in: Option<Place>,
 }
 
 impl Engine {
@@ -205,6 +207,7 @@ impl Engine {
             touches: taints::Open::default(),
             predictions: Predictions::default(),
             writes: Writes::default(),
+            started_in: None,
         }
     }
 
@@ -333,7 +336,7 @@ impl Engine {
             _ => (None, None),
         };
         let text = subject.text().map(str::to_owned);
-        Shown { bundle: Arc::clone(&self.bundle), text, prompt, documents }
+        Shown { bundle: Arc::clone(&self.bundle), text, prompt, documents, reply: None }
     }
 
     /// The action that a proposal is, and the surface's name of the call.

@@ -80,7 +80,9 @@ pub(super) fn holds(checker: &Checker<'_>, request: &PullRequest, merged: bool) 
             return fail(format!("#{number} leads to `{into}`, not to `{wanted}`"));
         }
         None if merged => {
-            return error("the forge does not say which branch is the repository's own; name one with `into`");
+            return error(
+                "the forge does not say which branch is the repository's own; name one with `into`",
+            );
         }
         _ => {}
     }

@@ -17,6 +17,7 @@ mod json;
 mod place;
 mod report;
 mod web;
+mod wording;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -26,7 +27,9 @@ use portcullis_contain::Contained;
 use portcullis_core::work::{Came, Check, CheckResult, Criterion, PinnedTo, Stated};
 
 pub use self::command::DEADLINE_SECONDS;
+pub use self::contract::unreadable;
 use self::place::Place;
+pub use self::wording::may_say_done;
 
 /// Whether a call of this tool succeeded since the item was started.
 pub type Succeeded<'a> = &'a (dyn Fn(&str) -> bool + Send + Sync);

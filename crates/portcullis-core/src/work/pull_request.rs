@@ -82,6 +82,7 @@ fn segment(fields: &mut Fields<'_>, name: &'static str) -> Result<String, WorkEr
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     match text.chars().all(allowed) && !text.chars().all(|c| c == '.') {
         true => Ok(text),
-        false => Err(fields.mistake(name, "has letters, digits, `.`, `_` and `-`, as in the address of the repository")),
+        false => Err(fields
+            .mistake(name, "has letters, digits, `.`, `_` and `-`, as in the address of the repository")),
     }
 }

@@ -50,7 +50,7 @@ fn claimed() -> (World, ActionId) {
 
 /// C1: every transition that is not drawn in the module's page is refused.
 #[test]
-fn illegal_transitions_are_refused_and_say_what_would_be_taken() {
+fn c1_illegal_transitions_are_refused_and_say_what_would_be_taken() {
     let mut world = world();
     world.operate(Party::Person, create(1)).unwrap();
     let call = world.call(OutcomeStatus::Ok, None);
@@ -80,7 +80,7 @@ fn illegal_transitions_are_refused_and_say_what_would_be_taken() {
 
 /// C2: the agent cannot verify, remove, or change what it is measured by.
 #[test]
-fn an_agent_may_neither_decide_nor_remove_nor_move_the_goal() {
+fn c2_an_agent_may_neither_decide_nor_remove_nor_move_the_goal() {
     let (mut world, _) = claimed();
     let before = world.state.works().item(ITEM).cloned();
     for operation in [
@@ -141,7 +141,7 @@ fn without_criteria_only_a_person_says_that_it_is_done() {
 
 /// C3: evidence is a call of this run that succeeded.
 #[test]
-fn only_calls_of_this_run_that_succeeded_are_evidence() {
+fn c3_only_calls_of_this_run_that_succeeded_are_evidence() {
     let mut world = world();
     world.operate(Party::Person, create(1)).unwrap();
     world.operate(Party::Agent, Operation::Start { item: ITEM }).unwrap();
@@ -158,7 +158,7 @@ fn only_calls_of_this_run_that_succeeded_are_evidence() {
 
 /// C5: what is written afterwards makes evidence stale, before and after it is cited.
 #[test]
-fn evidence_is_stale_once_what_it_covers_is_written() {
+fn c5_evidence_is_stale_once_what_it_covers_is_written() {
     let (mut world, first) = claimed();
     world.call(OutcomeStatus::Ok, Some(2));
     assert_eq!(world.state.works().item(ITEM).unwrap().stale(), None, "another file");
@@ -179,7 +179,7 @@ fn evidence_is_stale_once_what_it_covers_is_written() {
 
 /// C9: what was turned down is not claimed again with the same evidence.
 #[test]
-fn a_claim_that_was_turned_down_needs_new_evidence() {
+fn c9_a_claim_that_was_turned_down_needs_new_evidence() {
     let (mut world, first) = claimed();
     let error = {
         world.operate(Party::Harness, check(&world, &[Came::Fail])).unwrap();
@@ -275,7 +275,10 @@ fn criteria_are_read_strictly_and_mistakes_name_their_field() {
         (http("https://h/ x"), "`criteria[0].url`: must be a URL that begins with"),
         (http("https://me:pw@h/"), "`criteria[0].url`: must have no user"),
         (http("https://h/#part"), "`criteria[0].url`: must have no user"),
-        (json!([{"type": "http_status", "url": "http://h", "status": 42}]), "`criteria[0].status`: must be a whole"),
+        (
+            json!([{"type": "http_status", "url": "http://h", "status": 42}]),
+            "`criteria[0].status`: must be a whole",
+        ),
         (request(json!({"repo": "../r", "number": 1})), "`criteria[0].repo`: has letters"),
         (request(json!({"repo": "r"})), "`criteria[0].number`: give one of"),
         (request(json!({"repo": "r", "number": 1, "branch": "b"})), "`criteria[0].number`: give one of"),

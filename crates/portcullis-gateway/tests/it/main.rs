@@ -23,3 +23,4 @@ mod surfaces;
 mod taints;
 mod webhooks;
 mod witness;
+mod work;
