@@ -7,6 +7,7 @@
 //!
 //! Linux only: elsewhere everything answers [`ContainError::NotSupported`].
 
+pub mod address;
 mod error;
 mod explain;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]

@@ -137,6 +137,12 @@ impl Home {
         self.0.join("listings")
     }
 
+    /// Which token goes to which forge; its owner writes it.
+    #[must_use]
+    pub fn forges(&self) -> PathBuf {
+        self.0.join("forges.toml")
+    }
+
     /// The folder of the credentials.
     #[must_use]
     pub fn credentials(&self) -> PathBuf {

@@ -50,5 +50,6 @@ pub fn catalogue() -> Vec<Box<dyn Guard<RunMemory>>> {
         Box::new(outcome::anomaly::OutcomeAnomaly),
         Box::new(output::verification::OutputVerification),
         Box::new(output::contract::OutputContract),
+        Box::new(output::open_work::OpenWork),
     ]
 }

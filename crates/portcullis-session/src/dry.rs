@@ -8,7 +8,7 @@ use portcullis_core::delegation::ParentAnswer;
 use portcullis_core::event::{
     ConfigChange, Control, Event, ListedTool, OutcomeStatus, Parent, Place, RunOpened,
 };
-use portcullis_core::fact::FactRecord;
+use portcullis_core::fact::{FactAnswer, FactRecord};
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::label::{Label, LabelSet};
 use portcullis_core::principal::Principal;
@@ -16,12 +16,14 @@ use portcullis_core::profile::{Level, Profile};
 use portcullis_core::state::RunState;
 use portcullis_core::taint::Tainted;
 use portcullis_core::usage::Used;
+use portcullis_core::work::{Covers, ItemId, Operation, Owner, Party};
 use portcullis_guards::contracts::answer::ContractAnswer;
+use portcullis_guards::output::open_work::{self, Unshown, UnshownItem, is_unshown};
 
 use crate::batch::Batch;
 use crate::engine::{
     Answer, AnswerError, ChildEnd, Contain, Engine, Judgement, Proposal, Reach, Report, ReportError,
-    ReportWhat, Reported, ReportedOf, Teller, TextJudgement,
+    ReportWhat, Reported, ReportedOf, Teller, TextJudgement, WorkBy,
 };
 use crate::env::{CountingEnv, Env};
 use crate::facts::Recorded;
@@ -207,6 +209,25 @@ impl DryRun {
     /// The surface runs command lines contained at this level from here on.
     pub fn contains_at(&mut self, level: Level) {
         self.level = Some(level);
+    }
+
+    /// The agent works on an item of this title. What its criteria come to, when the next reply is judged, is this.
+    pub fn work_comes_to(&mut self, title: &str, missing: &[String]) {
+        let (person, agent) = ((Party::Person, "tester"), (Party::Agent, ""));
+        let (title, criteria) = (title.to_owned(), Vec::new());
+        let create = Operation::Create { title, criteria, owner: Owner::User, covers: Covers::default() };
+        let item = ItemId(u32::try_from(self.state().works().len()).unwrap_or(u32::MAX).saturating_add(1));
+        for ((party, name), operation) in [(person, create), (agent, Operation::Start { item })] {
+            let by = WorkBy { party, person: name.to_owned() };
+            let (batch, _) = self.engine.work(&mut self.env, &by, operation, None);
+            self.commit(batch);
+        }
+        let items = self.state().works().items().filter(|one| is_unshown(one) && !missing.is_empty());
+        let items = items.map(|one| UnshownItem::of(one, missing.to_vec())).collect();
+        if let Ok(answer) = serde_json::to_value(Unshown { items, replaces: true }) {
+            let answer = FactAnswer::Known(answer);
+            self.facts.push(FactRecord { request: open_work::request(), answer });
+        }
     }
 
     /// Notes that the run opens another one.

@@ -32,7 +32,7 @@ use portcullis_core::delegation;
 use portcullis_core::denial::Denial;
 use portcullis_core::effect::LazyEffects;
 use portcullis_core::event::{
-    About, Actor, Enforced, Event, EventBody, GrantScope, Mode, OutcomeStatus, Proposed,
+    About, Actor, Enforced, Event, EventBody, GrantScope, Mode, OutcomeStatus, Place, Proposed,
 };
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
@@ -184,7 +184,7 @@ pub struct Engine {
     words: Words,
     /// What user and operator said.
     heard: Heard,
-    /// The latest reply of a run that another one opened.
+    /// The latest reply.
     reply: Option<String>,
     /// What actions touch whose outcome is awaited.
     touches: taints::Open,
@@ -194,6 +194,8 @@ pub struct Engine {
     writes: Writes,
     /// Others' words among the facts that were read.
     echoes: Echoes,
+    /// Where servers were started, for work items of a run whose surface does not say where the agent works.
+    started_in: Option<Place>,
 }
 
 impl Engine {
@@ -215,6 +217,7 @@ impl Engine {
             predictions: Predictions::default(),
             writes: Writes::default(),
             echoes: Echoes::default(),
+            started_in: None,
         }
     }
 
@@ -464,7 +467,8 @@ impl Engine {
         }
         // Facts say which level is reached where the surface contains, and nothing elsewhere.
         let without_hooks = self.is_left_without_hooks(&action, &read, enforced, &facts);
-        let (profile, prediction) = self.profile_by_bundle(&action, &read, &decision, enforced, &facts).unzip();
+        let (profile, prediction) =
+            self.profile_by_bundle(&action, &read, &decision, enforced, &facts).unzip();
         let (contain, contained) = profile.map(|profile| Self::contain(batch, profile)).unzip();
         let body = EventBody::Enforcement { action: Some(action.id), enforced, call, contained };
         let touched = match enforced.may_happen() {

@@ -73,6 +73,17 @@ pub struct Shown {
     pub prompt: Option<String>,
     /// Of a reply: the documents that it may cite, where the bundle says which are.
     pub documents: Option<Vec<Document>>,
+    /// Of a reply: what becomes of it.
+    pub reply: Option<ReplyShown>,
+}
+
+/// What becomes of a reply once it was judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyShown {
+    /// The surface says that it is the last one.
+    pub last: bool,
+    /// It can be shown with stretches replaced.
+    pub replaces: bool,
 }
 
 /// The questions of one decision.
@@ -87,6 +98,14 @@ impl Asked {
     pub(crate) fn of(requests: Vec<FactRequest>, shown: impl FnOnce() -> Shown) -> Self {
         let shown = (!requests.is_empty()).then(|| Arc::new(shown()));
         Self { requests, shown }
+    }
+
+    /// The same, where it is about a reply.
+    pub(crate) fn about_reply(mut self, reply: ReplyShown) -> Self {
+        if let Some(shown) = self.shown.as_mut().and_then(Arc::get_mut) {
+            shown.reply = Some(reply);
+        }
+        self
     }
 
     /// Whether nothing is asked.

@@ -276,11 +276,10 @@ impl Gate {
         let deadline = tokio::time::Instant::now() + wait;
         loop {
             let (of_run, given) = (Arc::clone(run), reply.clone());
-            let judgement =
-                settle(
-                    async move { of_run.output(given.text, given.documents.as_deref(), given.reach).await },
-                )
-                .await?;
+            let judgement = settle(async move {
+                of_run.reply(given.text, given.documents.as_deref(), given.reach, given.last).await
+            })
+            .await?;
             match judgement.approval.filter(|_| judgement.enforced == Enforced::Held) {
                 Some(approval) if decided(run, approval, deadline).await => {}
                 _ => return Ok(judgement),
@@ -371,6 +370,8 @@ pub struct Reply {
     pub documents: Option<Vec<Document>>,
     /// What the surface can still do about it.
     pub reach: Reach,
+    /// The surface says that it is the last one.
+    pub last: bool,
 }
 
 /// Waits until an approval is decided or its run is frozen. No, if that is not before the deadline.

@@ -39,7 +39,7 @@ use crate::delegated::Delegated;
 use crate::engine::{Answer, Engine, Reach, Reported, Teller, TextJudgement, WriteCheck};
 use crate::env::{Env, SystemEnv};
 use crate::error::SessionError;
-use crate::facts::{Asked, FactSources, Gathered, NoSources, Sources};
+use crate::facts::{Asked, FactSources, Gathered, NoSources, ReplyShown, Sources};
 use crate::freezes::Freezes;
 use crate::principals::Principals;
 use crate::taints::Taints;
@@ -303,13 +303,27 @@ impl Run {
         documents: Option<&[Document]>,
         reach: Reach,
     ) -> Result<TextJudgement, SessionError> {
+        self.reply(text, documents, reach, false).await
+    }
+
+    /// The same, where the surface may say that it is the last reply.
+    pub(crate) async fn reply(
+        &self,
+        text: String,
+        documents: Option<&[Document]>,
+        reach: Reach,
+        last: bool,
+    ) -> Result<TextJudgement, SessionError> {
+        let shown = ReplyShown { last, replaces: reach == Reach::Replace };
         let given = documents.map(|documents| {
             let given = documents.iter().map(|one| serde_json::json!({"id": one.id, "text": one.text}));
             serde_json::Value::from_iter(given).to_string()
         });
         let given = given.as_deref();
         let judged = self.judge_text(
-            |engine, at, sources| engine.needs_of_reply(at, (&text, given), reach, sources),
+            |engine, at, sources| {
+                engine.needs_of_reply(at, (&text, given), reach, sources).about_reply(shown)
+            },
             |engine, env, sources| {
                 let settings = engine.bundle().verification.as_ref();
                 if given.is_some() && !settings.is_some_and(|settings| settings.given_documents) {

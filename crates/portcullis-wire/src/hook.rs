@@ -317,6 +317,12 @@ pub fn prompt_blocked(why: &str) -> String {
     json!({"decision": "block", "reason": why}).to_string()
 }
 
+/// An answer that changes nothing, and that the user is shown a text beside.
+#[must_use]
+pub fn note_for_user(text: &str) -> String {
+    json!({"systemMessage": text}).to_string()
+}
+
 /// The answer to `PostToolUse` or `PostToolUseFailure`: what the agent is told of a result.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResultAnswer {

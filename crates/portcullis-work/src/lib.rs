@@ -7,26 +7,37 @@
 //! Everything here blocks, a command for as long as it may take. Call it from a thread that may.
 
 mod command;
+mod contract;
 mod database;
 mod file;
+mod forge;
 mod git;
+mod http;
 mod json;
 mod place;
 pub mod postcondition;
 mod report;
+mod web;
+mod wording;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use portcullis_contain::Contained;
-use portcullis_core::work::{Came, Check, CheckResult, Criterion, PinnedTo};
+use portcullis_core::work::{Came, Check, CheckResult, Criterion, PinnedTo, Stated};
 
 pub use self::command::DEADLINE_SECONDS;
+pub use self::contract::unreadable;
 use self::place::Place;
+pub use self::wording::may_say_done;
 
 /// Whether a call of this tool succeeded since the item was started.
 pub type Succeeded<'a> = &'a (dyn Fn(&str) -> bool + Send + Sync);
+
+/// The token for the API of a forge at this URL, if there is one, or why it cannot be read. It is the daemon's owner who
+/// says which goes where.
+pub type TokenOf<'a> = &'a (dyn Fn(&str) -> Result<Option<String>, String> + Send + Sync);
 
 /// What came of a check, and what was found.
 type Found = Result<String, NotPassed>;
@@ -60,6 +71,10 @@ pub struct Checker<'a> {
     pub home: Option<PathBuf>,
     /// What is known of the run's calls.
     pub succeeded: Succeeded<'a>,
+    /// The latest reply of the run.
+    pub reply: Option<String>,
+    /// Tokens for forges.
+    pub token_of: TokenOf<'a>,
 }
 
 impl fmt::Debug for Checker<'_> {
@@ -146,6 +161,24 @@ impl Checker<'_> {
             Check::SqlReturns { path, query, rows } => {
                 database::returns(&self.place().find(path)?, path, query, rows)
             }
+            Check::HttpStatus { url, status, redirects, private, timeout_seconds } => {
+                http::answers(url, *status, *redirects, *private, *timeout_seconds)
+            }
+            Check::PrExists(request) => forge::holds(self, request, false),
+            Check::PrMerged(request) => forge::holds(self, request, true),
+            Check::Contract { statement, of } => contract::holds(statement, &self.text(of)?),
+        }
+    }
+
+    /// The text that a statement is about.
+    fn text(&self, of: &Stated) -> Result<String, NotPassed> {
+        match of {
+            Stated::Path(path) => String::from_utf8(self.place().read(path)?)
+                .or_else(|_| fail(format!("`{path}` is not UTF-8"))),
+            Stated::Reply(_) => match &self.reply {
+                Some(reply) => Ok(reply.clone()),
+                None => error("no reply of this run is known; they are told over `/v1` and by the hook"),
+            },
         }
     }
 }

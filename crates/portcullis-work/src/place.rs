@@ -5,13 +5,28 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
 use super::{Found, NotPassed, error, fail};
 
 /// Most bytes of a file that is read.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Opens a path without leaving the folder, whatever is put in its way meanwhile.
+#[cfg(target_os = "linux")]
+fn open_beneath(folder: &File, name: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    use rustix::fs::{ResolveFlags, openat2};
+
+    openat2(folder, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS)
+}
+
+/// Other systems have no such call: there no file of the project is read.
+#[cfg(not(target_os = "linux"))]
+fn open_beneath(_folder: &File, _name: &Path, _flags: OFlags) -> Result<OwnedFd, Errno> {
+    Err(Errno::NOSYS)
+}
 
 /// Where files are looked up.
 pub(super) struct Place<'a> {
@@ -46,14 +61,16 @@ impl Place<'_> {
                     error(format!("the folder `{}` cannot be opened: {why}", folder.display()))
                 })?;
                 let name = if below.as_os_str().is_empty() { Path::new(".") } else { below };
-                let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-                openat2(&folder, name, flags, Mode::empty(), resolve)
+                open_beneath(&folder, name, flags)
             }
             (None, path) => openat(CWD, path, flags, Mode::empty()),
         };
         match opened {
             Ok(file) => Ok(File::from(file)),
             Err(Errno::NOENT | Errno::NOTDIR) => fail(format!("there is no file `{path}`")),
+            Err(Errno::NOSYS) => error(format!(
+                "`{path}` cannot be opened: files of the project are looked up safely on Linux 5.6 or later alone"
+            )),
             Err(Errno::XDEV) => error(format!("`{path}` leads out of the folder in which the agent works")),
             Err(why) => error(format!("`{path}` cannot be opened: {why}")),
         }

@@ -8,14 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Files;
 
 /// What only tests use, and has to be public since they are in another crate or file.
-const FOR_TESTS: [(&str, &str); 12] = [
+const FOR_TESTS: [(&str, &str); 11] = [
     ("as_with_landlock", "shows what a level holds on older kernels"),
     ("check_root", "holds a whole log to its root, tile by tile"),
     ("degraded", "says which contracts a repair has broken"),
     ("forked_leaves", "a way to show a fork that the commands do not need"),
     ("forked_roots", "a way to show a fork that the commands do not need"),
     ("guards_of", "holds the pages of controls to the catalogue of guards"),
-    ("is_permitted", "looks at an answer without using up its permit"),
     ("keeping_events", "the manual shows how guards of one's own are tested with it"),
     ("recover_blocking", "recovers at a moment of the test's choice"),
     ("with_names", "names of tests lead to servers on loopback, which no name server says"),

@@ -81,7 +81,11 @@ const RULES: &[Rule] = &[
     },
     Rule { name: "portcullis-ledger", ours: Ours::Only(&[CORE, PROOF]), pure: false },
     Rule { name: "portcullis-session", ours: Ours::Only(BELOW_SESSION), pure: false },
-    Rule { name: "portcullis-work", ours: Ours::Only(&[CORE, "portcullis-contain"]), pure: false },
+    Rule {
+        name: "portcullis-work",
+        ours: Ours::Only(&[CORE, "portcullis-contain", "portcullis-contracts"]),
+        pure: false,
+    },
     Rule {
         name: "portcullis-governance",
         ours: Ours::Only(&[CORE, PROOF, "portcullis-contracts", "portcullis-trajectory"]),

@@ -59,6 +59,12 @@ impl Works {
         self.items.values().filter(is_the_agents)
     }
 
+    /// Number of the latest event by which a call ended, or an item changed.
+    #[must_use]
+    pub fn latest(&self) -> u64 {
+        self.latest
+    }
+
     /// Whether anything has happened since the agent was last told what is open.
     #[must_use]
     pub fn has_news(&self) -> bool {

@@ -5,11 +5,16 @@ use serde_json::Value;
 
 use super::error::WorkError;
 use super::fields::Fields;
+use super::pull_request::PullRequest;
 use super::{CRITERIA_BYTES_MAX, CRITERIA_MAX, Covers};
 use crate::id::{Digest, DigestBuilder, canonical_json};
 
 /// Longest time a command may take, in seconds.
 const COMMAND_SECONDS_MAX: u32 = 3_600;
+/// Longest time a URL may take to answer, in seconds.
+const URL_SECONDS_MAX: u32 = 120;
+/// Most redirects that are followed.
+const REDIRECTS_MAX: u32 = 10;
 /// Most tests that a report can be asked to have.
 const TESTS_MAX: u32 = 10_000_000;
 
@@ -116,6 +121,44 @@ pub enum Check {
         /// The rows, each a list of values.
         rows: Vec<Value>,
     },
+    /// A URL answers a GET with this status.
+    HttpStatus {
+        /// The URL.
+        url: String,
+        /// The status.
+        status: u32,
+        /// How many redirects are followed; none where left out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        redirects: Option<u32>,
+        /// Names may lead to private addresses.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        private: bool,
+        /// How long it may take, in seconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        timeout_seconds: Option<u32>,
+    },
+    /// There is such a pull request, open or merged.
+    PrExists(PullRequest),
+    /// A pull request is merged.
+    PrMerged(PullRequest),
+    /// A statement of the contract language holds of a text.
+    Contract {
+        /// The statement.
+        statement: String,
+        /// The text.
+        #[serde(flatten)]
+        of: Stated,
+    },
+}
+
+/// What a statement is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stated {
+    /// A file.
+    Path(String),
+    /// The latest reply of the run. Always true.
+    Reply(bool),
 }
 
 /// A file that has to be as it was.
@@ -154,7 +197,17 @@ impl Check {
             Self::TestReport { .. } => "test_report",
             Self::ToolCallSucceeded { .. } => "tool_call_succeeded",
             Self::SqlReturns { .. } => "sql_returns",
+            Self::HttpStatus { .. } => "http_status",
+            Self::PrExists(_) => "pr_exists",
+            Self::PrMerged(_) => "pr_merged",
+            Self::Contract { .. } => "contract",
         }
+    }
+
+    /// Whether checking it sends something to others.
+    #[must_use]
+    pub fn reaches_out(&self) -> bool {
+        matches!(self, Self::HttpStatus { .. } | Self::PrExists(_) | Self::PrMerged(_))
     }
 
     fn read(fields: &mut Fields<'_>) -> Result<Self, WorkError> {
@@ -194,6 +247,16 @@ impl Check {
                 query: fields.text("query")?,
                 rows: rows(fields)?,
             },
+            "http_status" => Self::HttpStatus {
+                url: fields.url("url")?,
+                status: fields.integer("status", (100, 599))?,
+                redirects: fields.optional_integer("redirects", (0, REDIRECTS_MAX))?,
+                private: fields.optional_bool("private")?,
+                timeout_seconds: fields.optional_integer("timeout_seconds", (1, URL_SECONDS_MAX))?,
+            },
+            "pr_exists" => Self::PrExists(PullRequest::read(fields)?),
+            "pr_merged" => Self::PrMerged(PullRequest::read(fields)?),
+            "contract" => Self::Contract { statement: fields.text("statement")?, of: stated(fields)? },
             other => {
                 let shown: String = other.chars().take(40).collect();
                 return Err(fields.mistake("type", format!("`{shown}` is no type of criterion")));
@@ -225,6 +288,14 @@ impl Check {
             Self::SqlReturns { path, query, rows } => {
                 [path, query].into_iter().for_each(&mut *show);
                 rows.iter_mut().for_each(|row| crate::aside::value_texts(row, show));
+            }
+            Self::HttpStatus { url, status: _, redirects: _, private: _, timeout_seconds: _ } => show(url),
+            Self::PrExists(request) | Self::PrMerged(request) => request.each_text(show),
+            Self::Contract { statement, of } => {
+                show(statement);
+                if let Stated::Path(path) = of {
+                    show(path);
+                }
             }
         }
     }
@@ -341,6 +412,14 @@ fn pointer(fields: &mut Fields<'_>) -> Result<String, WorkError> {
         return Err(fields.mistake("pointer", "must be a JSON pointer, such as `/version` or `/list/0`"));
     }
     Ok(pointer)
+}
+
+fn stated(fields: &mut Fields<'_>) -> Result<Stated, WorkError> {
+    match (fields.optional_text("path")?, fields.optional_bool("reply")?) {
+        (Some(path), false) => Ok(Stated::Path(path)),
+        (None, true) => Ok(Stated::Reply(true)),
+        _ => Err(fields.mistake("path", "give one of `path` and `\"reply\": true`")),
+    }
 }
 
 fn revision(fields: &mut Fields<'_>, name: &'static str) -> Result<String, WorkError> {

@@ -66,6 +66,29 @@ impl<'v> Fields<'v> {
         }
     }
 
+    /// True or false; false where it is left out.
+    pub(super) fn optional_bool(&mut self, name: &'static str) -> Result<bool, WorkError> {
+        match self.value(name) {
+            None => Ok(false),
+            Some(Value::Bool(value)) => Ok(*value),
+            Some(_) => Err(self.mistake(name, "must be true or false")),
+        }
+    }
+
+    /// A URL of HTTP by its look; whoever asks it reads it whole.
+    pub(super) fn url(&mut self, name: &'static str) -> Result<String, WorkError> {
+        let url = self.text(name)?;
+        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+        if host.is_empty() || url.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(self.mistake(name, "must be a URL that begins with `https://` or `http://`"));
+        }
+        if host.contains('@') || url.contains('#') {
+            return Err(self.mistake(name, "must have no user, no password and no fragment"));
+        }
+        Ok(url)
+    }
+
     pub(super) fn any(&mut self, name: &'static str) -> Result<Value, WorkError> {
         let value = self.value(name).cloned();
         self.required(name, value)

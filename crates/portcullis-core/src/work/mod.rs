@@ -18,6 +18,7 @@ mod criterion;
 mod error;
 mod fields;
 mod operation;
+mod pull_request;
 mod record;
 mod rules;
 #[cfg(test)]
@@ -28,9 +29,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::criterion::{Check, Criterion, Pinned, PinnedTo, digest_of_criteria};
+pub use self::criterion::{Check, Criterion, Pinned, PinnedTo, Stated, digest_of_criteria};
 pub use self::error::{Refusal, WorkError};
 pub use self::operation::{Op, Operation, Party};
+pub use self::pull_request::{Forge, PullRequest, Which};
 pub use self::record::{WORK, WorkRecord};
 pub use self::rules::{Around, decide};
 pub use self::written::{Covers, Written};

@@ -141,9 +141,11 @@ fn create(
     Ok(WorkRecord::done(Op::Create, None, item))
 }
 
-/// What the agent proposes counts where the bundle says so, and waits for a person elsewhere.
+/// What the agent proposes counts where the bundle says so, and waits for a person elsewhere. A request that the gate is to
+/// send always does: an agent could put what it must not send into a URL.
 fn propose(item: &mut WorkItem, criteria: Vec<Criterion>, around: &Around<'_>) {
-    if around.settings.accept_agent_criteria && !criteria.is_empty() {
+    let reaches_out = criteria.iter().any(|criterion| criterion.check.reaches_out());
+    if around.settings.accept_agent_criteria && !criteria.is_empty() && !reaches_out {
         (item.owner, item.criteria) = (Some(Owner::Policy), criteria);
     } else {
         item.proposed = criteria;

@@ -50,7 +50,7 @@ fn claimed() -> (World, ActionId) {
 
 /// C1: every transition that is not drawn in the module's page is refused.
 #[test]
-fn illegal_transitions_are_refused_and_say_what_would_be_taken() {
+fn c1_illegal_transitions_are_refused_and_say_what_would_be_taken() {
     let mut world = world();
     world.operate(Party::Person, create(1)).unwrap();
     let call = world.call(OutcomeStatus::Ok, None);
@@ -80,7 +80,7 @@ fn illegal_transitions_are_refused_and_say_what_would_be_taken() {
 
 /// C2: the agent cannot verify, remove, or change what it is measured by.
 #[test]
-fn an_agent_may_neither_decide_nor_remove_nor_move_the_goal() {
+fn c2_an_agent_may_neither_decide_nor_remove_nor_move_the_goal() {
     let (mut world, _) = claimed();
     let before = world.state.works().item(ITEM).cloned();
     for operation in [
@@ -118,6 +118,13 @@ fn what_an_agent_proposes_waits_for_a_person() {
     let settings = WorkSettings { accept_agent_criteria: true, ..WorkSettings::default() };
     let made = World::new(settings).operate(Party::Agent, create(2)).unwrap();
     assert_eq!((made.criteria.len(), made.owner), (2, Some(Owner::Policy)));
+    // What sends a request waits for a person all the same.
+    let url = json!([{"type": "http_status", "url": "https://example.org/?key=s3cret", "status": 200}]);
+    let criteria = Criterion::read_all("criteria", &url).unwrap();
+    let reach =
+        Operation::Create { title: "x".into(), criteria, owner: Owner::User, covers: Covers::default() };
+    let made = World::new(settings).operate(Party::Agent, reach).unwrap();
+    assert_eq!((made.criteria.len(), made.proposed.len(), made.owner), (0, 1, None));
 }
 
 #[test]
@@ -134,7 +141,7 @@ fn without_criteria_only_a_person_says_that_it_is_done() {
 
 /// C3: evidence is a call of this run that succeeded.
 #[test]
-fn only_calls_of_this_run_that_succeeded_are_evidence() {
+fn c3_only_calls_of_this_run_that_succeeded_are_evidence() {
     let mut world = world();
     world.operate(Party::Person, create(1)).unwrap();
     world.operate(Party::Agent, Operation::Start { item: ITEM }).unwrap();
@@ -151,7 +158,7 @@ fn only_calls_of_this_run_that_succeeded_are_evidence() {
 
 /// C5: what is written afterwards makes evidence stale, before and after it is cited.
 #[test]
-fn evidence_is_stale_once_what_it_covers_is_written() {
+fn c5_evidence_is_stale_once_what_it_covers_is_written() {
     let (mut world, first) = claimed();
     world.call(OutcomeStatus::Ok, Some(2));
     assert_eq!(world.state.works().item(ITEM).unwrap().stale(), None, "another file");
@@ -172,7 +179,7 @@ fn evidence_is_stale_once_what_it_covers_is_written() {
 
 /// C9: what was turned down is not claimed again with the same evidence.
 #[test]
-fn a_claim_that_was_turned_down_needs_new_evidence() {
+fn c9_a_claim_that_was_turned_down_needs_new_evidence() {
     let (mut world, first) = claimed();
     let error = {
         world.operate(Party::Harness, check(&world, &[Came::Fail])).unwrap();
@@ -242,13 +249,44 @@ fn criteria_are_read_strictly_and_mistakes_name_their_field() {
         {"type": "json_path", "path": "a.json", "pointer": "/version", "equals": [1, {"a": null}]},
         {"type": "git_diff_touches", "since": "main", "paths": ["src"]},
         {"type": "sql_returns", "path": "a.db", "query": "select 1", "rows": [[1]]},
+        {"type": "http_status", "url": "https://example.org/health?a=b", "status": 204, "redirects": 2,
+         "private": true, "timeout_seconds": 5},
+        {"type": "pr_exists", "forge": "gitea", "url": "http://127.0.0.1:3000/api/v1", "private": true,
+         "owner": "o", "repo": "r.x", "branch": "fork:fix"},
+        {"type": "pr_merged", "forge": "github", "url": "https://api.github.com", "owner": "o", "repo": "r",
+         "number": 7, "into": "release"},
+        {"type": "contract", "statement": "at most 120 words", "path": "README.md"},
+        {"type": "contract", "statement": "no commas", "reply": true},
     ]);
     let read = Criterion::read_all("criteria", &good).unwrap();
     assert_eq!(serde_json::to_value(&read).unwrap(), good);
     let again: Vec<Criterion> = serde_json::from_value(good).unwrap();
     assert_eq!(again, read);
 
-    let cases: [(Value, &str); 13] = [
+    let http = |url: &str| json!([{"type": "http_status", "url": url, "status": 200}]);
+    let request = |more: Value| {
+        let mut request = json!({"type": "pr_merged", "forge": "github", "url": "https://h", "owner": "o"});
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!([request])
+    };
+    let cases: [(Value, &str); 24] = [
+        (http("ftp://h/"), "`criteria[0].url`: must be a URL that begins with"),
+        (http("https:///x"), "`criteria[0].url`: must be a URL that begins with"),
+        (http("https://h/ x"), "`criteria[0].url`: must be a URL that begins with"),
+        (http("https://me:pw@h/"), "`criteria[0].url`: must have no user"),
+        (http("https://h/#part"), "`criteria[0].url`: must have no user"),
+        (
+            json!([{"type": "http_status", "url": "http://h", "status": 42}]),
+            "`criteria[0].status`: must be a whole",
+        ),
+        (request(json!({"repo": "../r", "number": 1})), "`criteria[0].repo`: has letters"),
+        (request(json!({"repo": "r"})), "`criteria[0].number`: give one of"),
+        (request(json!({"repo": "r", "number": 1, "branch": "b"})), "`criteria[0].number`: give one of"),
+        (json!([{"type": "contract", "statement": "no commas"}]), "`criteria[0].path`: give one of"),
+        (
+            json!([{"type": "contract", "statement": "no commas", "path": "a", "reply": true}]),
+            "`criteria[0].path`: give one of",
+        ),
         (json!({}), "`criteria`: must be a list"),
         (json!([{"type": "vibes"}]), "`criteria[0].type`: `vibes` is no type of criterion"),
         (json!([{"type": "file_exists"}]), "`criteria[0].path`: is missing"),

@@ -9,7 +9,8 @@
 //! * [`durable()`]: decisions over the socket of a real daemon, each answered when it is on the disk;
 //! * [`hook()`]: a coding agent's hook, process start included;
 //! * [`approvals()`]: what people are asked and say over the socket, with few approvals stored and with many;
-//! * [`facts()`]: session state and facts over the socket, with few facts stored and with many.
+//! * [`facts()`]: session state and facts over the socket, with few facts stored and with many;
+//! * [`work()`]: items from their making to their verification, with few items stored and with many.
 
 mod approvals;
 mod daemon;
@@ -20,6 +21,7 @@ mod durable;
 mod facts;
 mod hook;
 mod step;
+mod work;
 
 use std::io;
 use std::sync::Arc;
@@ -36,6 +38,7 @@ pub use durable::{CLIENTS, CLIENTS_MAX, DurableOptions, DurablePhase, DurableRep
 pub use facts::{FACTS_STORED, FACTS_STORED_MAX, FactTimes, FactsOptions, FactsReport, facts};
 pub use hook::{CALLS, CALLS_MAX, HookBenchOptions, HookReport, hook};
 pub use step::{StepReport, StepWindow, step};
+pub use work::{ITEMS, ITEMS_MAX, WorkOptions, WorkReport, WorkTimes, work};
 
 /// Longest time that one measurement may be asked to take, in seconds.
 pub const SECONDS_MAX: u64 = 3_600;
@@ -49,6 +52,9 @@ pub enum BenchError {
     /// A call about which a person should be asked was not held.
     #[error("a call that should be held was answered with {0}, so there is nothing to measure")]
     NotHeld(String),
+    /// An item that should be verified was not.
+    #[error("an item that should be verified is {0}, so there is nothing to measure")]
+    NotVerified(String),
     /// The bundle of the workload does not load.
     #[error("cannot load the benchmark's own bundle: {0}")]
     Bundle(String),

@@ -121,6 +121,12 @@ impl ClientError {
         matches!(self, Self::NotRunning { .. } | Self::Lost(_) | Self::Credential { .. })
     }
 
+    /// The daemon has no such route: it is older than this program.
+    #[must_use]
+    pub fn is_unknown_route(&self) -> bool {
+        matches!(self, Self::Refused { status: 404, code, .. } if code == code::NOT_FOUND)
+    }
+
     /// The error's code, where the daemon gave one.
     #[must_use]
     pub fn code(&self) -> Option<&str> {

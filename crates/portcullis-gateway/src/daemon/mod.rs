@@ -5,9 +5,11 @@
 
 mod approvals;
 mod auth;
+mod checks;
 mod connections;
 mod contracts;
 mod error;
+mod forges;
 mod freezes;
 mod governance;
 mod hooks;
@@ -79,8 +81,8 @@ struct Shared {
     listings: Arc<Listings>,
     /// Room for replies that are being checked or repaired.
     replies: Arc<tokio::sync::Semaphore>,
-    /// Room for checks of work items.
-    checks: Arc<tokio::sync::Semaphore>,
+    /// Checks work items.
+    checks: checks::Checks,
     /// Room for governance packs that are being made.
     packs: Arc<tokio::sync::Semaphore>,
     /// Room for long bodies that are being read, in KiB.

@@ -11,7 +11,6 @@ use portcullis_ledger::log::{LogError, LogPlaces, LogThread, Round, check_standi
 use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Credentials;
-use portcullis_session::facts::FactSource;
 use portcullis_session::gate::{Extensions, Gate, IDLE, NotReloaded};
 use portcullis_session::listings::Listings;
 use portcullis_session::shipped;
@@ -22,6 +21,7 @@ use tokio::task::JoinHandle;
 use tracing::{debug, info, warn};
 
 use super::auth::check_host_and_origin;
+use super::checks::{Checks, WorkSource};
 use super::connections;
 use super::error::DaemonError;
 use super::listen::Hold;
@@ -59,9 +59,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
 /// # Errors
 /// [`DaemonError`]: what keeps it from serving, and what to do about it.
 pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result<(), DaemonError> {
-    let judges = ContractSource::join(&mut extensions.sources);
-    let level: Arc<dyn FactSource> = Arc::new(LevelSource::default());
-    extensions.sources = std::mem::take(&mut extensions.sources).or_with(level);
+    let (judges, work) = own_sources(&mut extensions, &options.home);
     let given = options.bundle.as_deref().map(std::path::absolute).transpose();
     let given = given.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
     let hold = take_hold(&options.home, given.as_deref()).await?;
@@ -82,6 +80,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     let gate = Gate::extended(ledger, bundles, extensions);
     let gate = gate.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
     judges.answer_for(&gate);
+    work.answer_for(&gate);
     tell_freezes(&gate).await?;
     let listings = Arc::new(Listings::at(options.home.listings()));
     let own_state = options.home.path().display().to_string();
@@ -95,7 +94,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
         replies: Arc::new(Semaphore::new(api::REPLIES_AT_ONCE)),
         bodies: Arc::new(Semaphore::new(api::BODIES_BYTES_MAX >> 10)),
         exports: Shares::new(api::EXPORTS_OF_AGENT, api::EXPORTS_AT_ONCE),
-        checks: Arc::new(Semaphore::new(api::CHECKS_AT_ONCE)),
+        checks: work.checks(),
         packs: Arc::new(Semaphore::new(api::PACKS_AT_ONCE)),
         queue: Arc::default(),
         webhooks: Arc::default(),
@@ -138,6 +137,15 @@ fn beside(gate: &Arc<Gate>, shared: Shared) -> [JoinHandle<()>; 3] {
     let looking = postconditions::keep_looking(Arc::clone(gate));
     let telling = webhooks::keep_telling(shared);
     [tokio::spawn(tell_summaries(Arc::clone(gate))), tokio::spawn(telling), tokio::spawn(looking)]
+}
+
+/// Adds the daemon's own sources of facts, unless others of their names are there. Two of them ask the gate in turn.
+fn own_sources(extensions: &mut Extensions, home: &Home) -> (Arc<ContractSource>, WorkSource) {
+    let judges = ContractSource::join(&mut extensions.sources);
+    let (level, work) = (LevelSource::default(), WorkSource::new(Checks::new(home.forges())));
+    let sources = std::mem::take(&mut extensions.sources);
+    extensions.sources = sources.or_with(Arc::new(level)).or_with(Arc::new(work.clone()));
+    (judges, work)
 }
 
 /// Takes hold of the state folder, unless another daemon has it.

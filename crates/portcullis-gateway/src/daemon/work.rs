@@ -1,26 +1,20 @@
 //! Work items: operations of agents and people, and the checks that the daemon makes itself.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use portcullis_contain::Contained;
 use portcullis_core::id::ActionId;
 use portcullis_core::principal::CredentialKind;
-use portcullis_core::work::{
-    Check, CheckResult, Criterion, ItemId, ItemState, Operation, Owner, Party, Refusal, WorkError, WorkItem,
-};
-use portcullis_session::engine::{ToCheck, WorkBy};
+use portcullis_core::work::{Check, Criterion, ItemId, Operation, Owner, Party, Refusal, WorkError};
+use portcullis_session::engine::WorkBy;
 use portcullis_session::error::SessionError;
 use portcullis_session::run::Run;
 use portcullis_session::surface::Surface as _;
-use portcullis_work::Checker;
+use portcullis_work::unreadable;
 use serde_json::Value;
-use tokio::sync::Semaphore;
 
 use super::Shared;
 use super::auth::Caller;
@@ -110,9 +104,21 @@ async fn action_of(run: &Run, name: &str) -> Option<ActionId> {
     }
 }
 
+/// Criteria that somebody can decide: a statement that takes a reader would be an error each time.
+fn criteria(list: Vec<Value>) -> Result<Vec<Criterion>, WorkError> {
+    let criteria = Criterion::read_all("criteria", &Value::from(list))?;
+    for (at, criterion) in criteria.iter().enumerate() {
+        if let Check::Contract { statement, .. } = &criterion.check
+            && let Some(why) = unreadable(statement)
+        {
+            return Err(WorkError::field(format!("criteria[{at}].statement"), why));
+        }
+    }
+    Ok(criteria)
+}
+
 /// An operation as it was asked for.
 async fn read(run: &Run, operation: WorkOperation) -> Result<Operation, WorkError> {
-    let criteria = |list: Vec<Value>| Criterion::read_all("criteria", &Value::from(list));
     Ok(match operation {
         WorkOperation::Create { title, criteria: list, owner, covers } => {
             let covers = run.covers(&covers).await?;
@@ -154,7 +160,8 @@ async fn checked(
     item: ItemId,
     wait: Duration,
 ) -> Result<api::WorkAnswer, Failure> {
-    let check = tokio::spawn(check(Arc::clone(&shared.checks), Arc::clone(run), item));
+    let (checks, of) = (shared.checks.clone(), Arc::clone(run));
+    let check = tokio::spawn(async move { checks.check(of, item).await });
     match tokio::time::timeout(wait, check).await {
         Ok(done) => {
             let item = done.map_err(|_| SessionError::CutShort)??;
@@ -166,50 +173,6 @@ async fn checked(
             Ok(api::WorkAnswer { item, checking: true })
         }
     }
-}
-
-/// Checks the criteria of a claimed item, outside the run's lock, and records what came of it.
-async fn check(room: Arc<Semaphore>, run: Arc<Run>, item: ItemId) -> Result<WorkItem, SessionError> {
-    let _room = room.acquire_owned().await.map_err(|_| SessionError::CutShort)?;
-    let harness = || WorkBy { party: Party::Harness, person: String::new() };
-    let ready = |item: &WorkItem| item.state == ItemState::Claimed && !item.waits && !item.buried;
-    let is_ready = run.with_state(|state, _| state.works().item(item).is_some_and(ready)).await;
-    let ToCheck { criteria, version, since } = run.to_check(item).await?;
-    let results = match is_ready {
-        true => results(&run, criteria, since).await?,
-        // Nothing runs for an answer that would be refused.
-        false => Vec::new(),
-    };
-    run.work(harness(), Operation::Check { item, version, results }, None).await
-}
-
-async fn results(
-    run: &Arc<Run>,
-    criteria: Vec<Criterion>,
-    since: u64,
-) -> Result<Vec<CheckResult>, SessionError> {
-    let tools = criteria.iter().filter_map(|criterion| match &criterion.check {
-        Check::ToolCallSucceeded { tool } => Some(tool.clone()),
-        _ => None,
-    });
-    let tools: Vec<String> = tools.collect();
-    let (called, workspace, home) = run
-        .with_engine(|engine| {
-            let called = tools.into_iter().filter(|tool| engine.succeeded_since(tool, since));
-            let called: BTreeSet<String> = called.collect();
-            let place = engine.state().place().cloned().unwrap_or_default();
-            let workspace = place.workspace.or_else(|| engine.bundle().effects.workspace.clone());
-            (called, workspace.map(PathBuf::from), place.home.map(PathBuf::from))
-        })
-        .await;
-    let check = move || {
-        let contained =
-            Contained::new().inspect_err(|error| tracing::warn!("no checks by command: {error}")).ok();
-        let succeeded = |tool: &str| called.contains(tool);
-        let checker = Checker { contained: contained.as_ref(), workspace, home, succeeded: &succeeded };
-        checker.check_all(&criteria)
-    };
-    tokio::task::spawn_blocking(check).await.map_err(|_| SessionError::CutShort)
 }
 
 /// A refusal in the words of the API.

@@ -29,6 +29,11 @@ pub(crate) trait Failed: std::error::Error {
     /// Whether starting the daemon may help.
     fn calls_for_starting(&self) -> bool;
 
+    /// The daemon has no such route: it is older than this program.
+    fn is_unknown_route(&self) -> bool {
+        false
+    }
+
     /// An outcome was told of an action that is not executing.
     fn is_not_executing(&self) -> bool;
 }
@@ -44,6 +49,10 @@ impl Failed for ClientError {
 
     fn is_not_executing(&self) -> bool {
         self.code() == Some(crate::api::code::NOT_EXECUTING)
+    }
+
+    fn is_unknown_route(&self) -> bool {
+        self.is_unknown_route()
     }
 }
 

@@ -57,6 +57,10 @@ const COMMAND: &str = "command";
 const FAILED: u8 = 1;
 /// Longest stretch of an argument that a message quotes, in characters.
 const QUOTED_CHARS_MAX: usize = 120;
+/// What the user is told where the daemon cannot say what is open.
+const OLDER_DAEMON: &str = "the daemon that runs is older than this program and does not know of work items, so it \
+    was not looked whether any are open. End it (`daemon.pid` in the state folder has its process); it is started again when \
+    it is needed.";
 /// Most resources that a message names.
 const RESOURCES_NAMED_MAX: usize = 4;
 /// Longest event name that is kept, in characters.
@@ -263,14 +267,19 @@ async fn event<S: Surface<Error: Failed>>(
         }
         HookEvent::Stop(Some(text)) => {
             // The user has read it.
-            let reply =
-                ReportOutput { text: text.clone(), documents: None, reach: Reach::Tell, wait_ms: None };
-            run.output(reply).await?;
-            return stopped(run, parsed).await;
+            let reply = ReportOutput {
+                text: text.clone(),
+                documents: None,
+                reach: Reach::Tell,
+                wait_ms: None,
+                last: true,
+            };
+            let note = run.output(reply).await?.note;
+            return stopped(run, parsed, note).await;
         }
         HookEvent::Stop(None) => {
             evidence(run, &parsed.name, input).await?;
-            return stopped(run, parsed).await;
+            return stopped(run, parsed, None).await;
         }
         HookEvent::PreToolUse(call) => {
             return judge(run, parsed, call, rules).await;
@@ -294,10 +303,30 @@ async fn event<S: Surface<Error: Failed>>(
 }
 
 /// The agent wants to stop. It is kept going once for what is open, and never twice in a row: what it was told and did not
-/// do is the user's to know.
-async fn stopped<S: Surface>(run: &S, parsed: &HookInput) -> Result<Answered, S::Error> {
-    let open = if parsed.kept_going { None } else { run.stopping().await?.open };
-    Ok(Answered::with(open.map_or_else(|| NO_OPINION.to_owned(), |open| hook::prompt_blocked(&open))))
+/// do is the user's to know. `note` is what its reply does not say of work.
+async fn stopped<S: Surface<Error: Failed>>(
+    run: &S,
+    parsed: &HookInput,
+    note: Option<String>,
+) -> Result<Answered, S::Error> {
+    let for_user = |note: Option<String>| match note {
+        Some(note) => hook::note_for_user(&format!("Portcullis: {note}")),
+        None => NO_OPINION.to_owned(),
+    };
+    if parsed.kept_going {
+        return Ok(Answered::with(for_user(note)));
+    }
+    let answer = match run.stopping().await {
+        Ok(answer) => answer,
+        Err(error) if error.is_unknown_route() => {
+            return Ok(Answered::with(for_user(Some(OLDER_DAEMON.to_owned()))));
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(Answered::with(match answer.open {
+        Some(open) => hook::prompt_blocked(&open),
+        None => for_user(note.or(answer.unshown)),
+    }))
 }
 
 async fn evidence<S: Surface>(run: &S, name: &str, input: &[u8]) -> Result<(), S::Error> {

@@ -395,3 +395,27 @@ async fn an_agent_that_stops_is_told_what_is_open_and_not_twice_in_a_row() {
     let (answer, told) = answered(&stop(true), 200, open).await;
     assert_eq!((said(&answer), told.len()), (json!({}), 1));
 }
+
+/// A daemon of an earlier release says that there is no such path. That is no reason to keep the agent from stopping, and
+/// the user hears why nobody looked.
+#[tokio::test]
+async fn a_daemon_that_knows_no_work_items_lets_the_agent_stop_and_the_user_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = stand_in::home(folder.path());
+    let daemon = stand_in::StandIn::start(&home, move |path, _| match path.rsplit('/').next() {
+        Some("stopping") => stand_in::refusal(404, "not_found", "there is no such path"),
+        Some("evidence") => stand_in::now(200, json!({"seq": 9, "verdict": "allow", "enforced": "executed"})),
+        _ => stand_in::usual(path).unwrap(),
+    });
+    let options = HookOptions { home, program: Some("/bin/false".into()), ..options(None, None) };
+    let stop =
+        |active: bool| json!({"session_id": "s", "hook_event_name": "Stop", "stop_hook_active": active});
+    let first = answer(stop(false).to_string().as_bytes(), &options).await;
+    let told = said(&first);
+    assert!(told["systemMessage"].as_str().unwrap().contains("is older than this program"), "{told}");
+    assert!(told.get("decision").is_none(), "{told}");
+    assert_eq!(daemon.asked("/stopping").len(), 1);
+    // The second time nobody is asked.
+    let second = answer(stop(true).to_string().as_bytes(), &options).await;
+    assert_eq!((said(&second), daemon.asked("/stopping").len()), (json!({}), 1));
+}

@@ -101,8 +101,13 @@ impl Gated {
     }
 
     async fn reply(&self, text: &str) -> TextAnswer {
-        let output =
-            ReportOutput { text: text.into(), documents: None, reach: Reach::Replace, wait_ms: None };
+        let output = ReportOutput {
+            text: text.into(),
+            documents: None,
+            reach: Reach::Replace,
+            wait_ms: None,
+            last: false,
+        };
         self.agent.output(self.run, &output).await.unwrap()
     }
 
@@ -163,8 +168,13 @@ async fn a_reply_under_review_is_released_edited_or_refused_by_an_approver() {
     let approver = gated.daemon.approver();
     let waiting = |text: &'static str| {
         let (agent, run) = (gated.daemon.agent(), gated.run);
-        let output =
-            ReportOutput { text: text.into(), documents: None, reach: Reach::Replace, wait_ms: Some(20_000) };
+        let output = ReportOutput {
+            text: text.into(),
+            documents: None,
+            reach: Reach::Replace,
+            wait_ms: Some(20_000),
+            last: false,
+        };
         tokio::spawn(async move { agent.output(run, &output).await.unwrap() })
     };
     let request = async |text: &str| loop {
@@ -212,7 +222,13 @@ async fn a_reply_under_review_is_released_edited_or_refused_by_an_approver() {
 async fn a_surface_that_cannot_replace_withholds_a_reply_that_needs_a_repair() {
     let gated = Gated::new("", &format!("{NO_COMMAS}on_fail = 'repair'\n")).await;
     for (reach, enforced) in [(Reach::Withhold, Enforced::Withheld), (Reach::Tell, Enforced::LetPass)] {
-        let output = ReportOutput { text: "Tea, then coffee.".into(), documents: None, reach, wait_ms: None };
+        let output = ReportOutput {
+            text: "Tea, then coffee.".into(),
+            documents: None,
+            reach,
+            wait_ms: None,
+            last: false,
+        };
         let answer = gated.agent.output(gated.run, &output).await.unwrap();
         assert_eq!((answer.verdict, answer.enforced), (Verdict::Modify, enforced));
     }
@@ -366,7 +382,13 @@ async fn a_bundle_that_a_run_names_for_itself_starts_no_program() {
     assert!(std::fs::remove_file(&trace).is_ok(), "the daemon's own bundle may name a program");
     let named = OpenRun { bundle: Some(bundle.display().to_string()), ..open(POLICY, None) };
     let run = own.agent.open_run(&named).await.unwrap().run;
-    let output = ReportOutput { text: "Tea.".into(), documents: None, reach: Reach::Replace, wait_ms: None };
+    let output = ReportOutput {
+        text: "Tea.".into(),
+        documents: None,
+        reach: Reach::Replace,
+        wait_ms: None,
+        last: false,
+    };
     let answer = own.agent.output(run, &output).await.unwrap();
     assert_eq!((answer.verdict, trace.exists()), (Verdict::Review, false));
 }

@@ -23,7 +23,13 @@ async fn approvers_get_the_pack_and_each_file_and_agents_do_not() {
         .outcome(run, &ReportOutcome::of(answer.judged().action, OutcomeStatus::Ok, Some("42".into())))
         .await
         .unwrap();
-    let reply = ReportOutput { text: "42".into(), documents: None, reach: Reach::Replace, wait_ms: None };
+    let reply = ReportOutput {
+        text: "42".into(),
+        documents: None,
+        reach: Reach::Replace,
+        wait_ms: None,
+        last: false,
+    };
     agent.output(run, &reply).await.unwrap();
     agent.close(run).await.unwrap();
 
@@ -83,7 +89,13 @@ async fn a_run_without_verification_is_told() {
     .await;
     let agent = daemon.agent();
     let run = agent.open_run(&open("Strict Compliance Policy", None)).await.unwrap().run;
-    let reply = ReportOutput { text: "42".into(), documents: None, reach: Reach::Replace, wait_ms: None };
+    let reply = ReportOutput {
+        text: "42".into(),
+        documents: None,
+        reach: Reach::Replace,
+        wait_ms: None,
+        last: false,
+    };
     agent.output(run, &reply).await.unwrap();
     let (approver, path) = (daemon.gets(CredentialKind::Approver), format!("/v1/runs/{run}/governance"));
     let (status, _, body) = approver.get(&path).await;

@@ -24,3 +24,4 @@ mod surfaces;
 mod taints;
 mod webhooks;
 mod witness;
+mod work;

@@ -65,6 +65,7 @@ async fn a_daemon_takes_guards_an_escalation_policy_and_a_metrics_subscriber_of_
         documents: None,
         reach: Reach::Withhold,
         wait_ms: None,
+        last: false,
     };
     assert_eq!(run.output(reply("Heron is late")).await.unwrap().enforced, Enforced::Withheld);
     assert_eq!(run.output(reply("It is late")).await.unwrap().enforced, Enforced::Executed);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::daemon::{Daemon, call, open};
 
 fn reply(text: &str, documents: Option<Value>) -> ReportOutput {
-    ReportOutput { text: text.into(), documents, reach: Reach::Replace, wait_ms: None }
+    ReportOutput { text: text.into(), documents, reach: Reach::Replace, wait_ms: None, last: false }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -67,7 +67,13 @@ async fn answers(run: &impl Surface) -> Vec<String> {
     }
     let told = ReportTold { server: "s".into(), content: "half way".into(), reach: Reach::Replace };
     answers.push(format!("{:?}", run.told(told).await.unwrap().enforced));
-    let output = ReportOutput { text: "done".into(), documents: None, reach: Reach::Withhold, wait_ms: None };
+    let output = ReportOutput {
+        text: "done".into(),
+        documents: None,
+        reach: Reach::Withhold,
+        wait_ms: None,
+        last: false,
+    };
     answers.push(format!("{:?}", run.output(output).await.unwrap().enforced));
     let wrong = ProposeAction { confidence: Some(2.0), ..call("retrieve_compliance_documents", 5) };
     answers.push(run.propose(wrong.clone()).await.unwrap_err().to_string());

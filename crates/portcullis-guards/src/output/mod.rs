@@ -1,4 +1,5 @@
 //! What the agent replies.
 
 pub mod contract;
+pub mod open_work;
 pub mod verification;

@@ -33,7 +33,7 @@ use std::path::Path;
 
 use portcullis_proof::log::leaf::LeafSigner;
 use portcullis_proof::log::tree::empty_root;
-use portcullis_proof::log::{KeyId, Leaf, RunHead, TreeHead, VerifierKey};
+use portcullis_proof::log::{KeyId, Leaf, NoteSigner, RunHead, TreeHead, VerifierKey};
 use rusqlite::params;
 
 use self::confirm::Waiting;
@@ -382,6 +382,15 @@ fn create(places: &LogPlaces, origin: &str) -> Result<(Database, LogKey), LogErr
 pub fn verifier_key(places: &LogPlaces) -> Result<VerifierKey, LogError> {
     let origin = places.store.reader()?.origin()?;
     Ok(keys::load_log_key(places, &origin)?.notes.verifier().clone())
+}
+
+/// The key of the log of a store, to sign statements with. Reads `log.key`.
+///
+/// # Errors
+/// When the key is missing or malformed.
+pub fn statement_signer(places: &LogPlaces) -> Result<NoteSigner, LogError> {
+    let origin = places.store.reader()?.origin()?;
+    Ok(keys::load_log_key(places, &origin)?.notes)
 }
 
 /// Whether a path looks like a place with a log.

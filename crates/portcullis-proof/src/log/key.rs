@@ -149,6 +149,11 @@ impl VerifierKey {
         self.public.as_bytes()
     }
 
+    /// Checks the signature of bytes that are no note.
+    pub(super) fn verify_bytes(&self, message: &[u8], signature: &[u8]) -> Result<(), SignatureInvalid> {
+        check_signature(&self.public, message, signature)
+    }
+
     /// Checks the signature of a text; of a cosignature the answer is its time.
     ///
     /// # Errors
@@ -254,6 +259,11 @@ impl NoteSigner {
     #[must_use]
     pub fn verifier(&self) -> &VerifierKey {
         &self.verifier
+    }
+
+    /// The signature of bytes that are no note, and cannot be taken for one.
+    pub(super) fn sign_bytes(&self, message: &[u8]) -> [u8; 64] {
+        self.secret.sign(message).to_bytes()
     }
 
     /// The signature line of a text. `time` is what a cosignature states, in seconds since 1970; other keys leave it out.

@@ -102,6 +102,8 @@ pub enum StepKind {
     Contained(Level),
     /// What the last call was seen to do while it ran contained.
     Observed(Box<Observed>),
+    /// The agent works on an item, and its criteria come to this when the next reply is given.
+    Unshown(String, Vec<String>),
     /// The run opens another one; what the runs below have used up from here on.
     Children(Used),
 }
@@ -217,7 +219,7 @@ fn parse_block(block: &[(usize, &str)]) -> Result<Vec<Step>, CaseError> {
 }
 
 /// The words that a step begins with.
-const STEP_WORDS: [&str; 30] = [
+const STEP_WORDS: [&str; 31] = [
     "policy",
     "directory",
     "input",
@@ -248,6 +250,7 @@ const STEP_WORDS: [&str; 30] = [
     "surface",
     "judged",
     "rewritten",
+    "unshown",
 ];
 
 /// A call: the name or id of a tool, and its arguments.
@@ -330,6 +333,13 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         "parent" => StepKind::Parent(parent(rest.word(), rest.word())?),
         "contained" => StepKind::Contained(rest.word().parse()?),
         "observed" => StepKind::Observed(Box::new(observed(rest.json()?)?)),
+        "unshown" => {
+            let (title, mut missing) = (rest.string()?, Vec::new());
+            while rest.0.starts_with('"') {
+                missing.push(rest.string()?);
+            }
+            StepKind::Unshown(title, missing)
+        }
         "children" => StepKind::Children(used(rest.json()?)?),
         "pause" => StepKind::Control(Control::Pause),
         "halt" => StepKind::Control(Control::Halt),

@@ -220,6 +220,7 @@ impl Runner<'_> {
             StepKind::Parent(answer) => self.dry.parent_says(answer.clone()),
             StepKind::Observed(observed) => self.observed(step, observed),
             StepKind::Contained(level) => self.dry.contains_at(*level),
+            StepKind::Unshown(title, missing) => self.dry.work_comes_to(title, missing),
             StepKind::Children(used) => {
                 self.dry.open_child(RunId::from_bytes([2; 16]));
                 self.dry.used_below(*used);

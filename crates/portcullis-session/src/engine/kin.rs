@@ -137,13 +137,13 @@ impl Engine {
         self.heard.all_of(text, label)
     }
 
-    /// The latest reply of a run that another one opened.
-    pub(crate) fn latest_reply(&self) -> Option<&str> {
+    /// The latest reply of the run, where its text is still there.
+    pub fn latest_reply(&self) -> Option<&str> {
         self.reply.as_deref()
     }
 
     pub(super) fn learn_reply(&mut self, event: &Event, texts: &Texts) {
-        if matches!(event.body, EventBody::Output {}) && self.state.parent().is_some() {
+        if matches!(event.body, EventBody::Output {}) {
             self.reply = texts.get("text").cloned();
         }
     }

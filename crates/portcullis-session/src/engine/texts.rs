@@ -115,7 +115,7 @@ impl Engine {
             _ => (None, None),
         };
         let text = subject.text().map(str::to_owned);
-        Shown { bundle: Arc::clone(&self.bundle), text, prompt, documents }
+        Shown { bundle: Arc::clone(&self.bundle), text, prompt, documents, reply: None }
     }
 
     /// What guards want to know before they judge something said or seen, of sources that take time to ask.

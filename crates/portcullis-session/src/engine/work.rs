@@ -1,8 +1,11 @@
 //! Work items of a run: operations become events, and what actions write makes evidence stale.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use portcullis_core::action::Action;
 use portcullis_core::effect::Effects;
-use portcullis_core::event::{Actor, EventBody};
+use portcullis_core::event::{Actor, EventBody, Place};
 use portcullis_core::id::{ActionId, DigestBuilder};
 use portcullis_core::observed::Observed;
 use portcullis_core::state::Phase;
@@ -10,10 +13,12 @@ use portcullis_core::work::{
     Around, Call, Covers, Criterion, Evidence, ItemId, OPEN_TOLD, Operation, Party, Refusal, WorkError,
     WorkItem, WorkRecord, Written, decide, digest_of_criteria,
 };
+use portcullis_guards::output::open_work::{self, Unshown, is_unshown};
 
 use super::{Engine, Read};
 use crate::batch::{Batch, BatchBuilder};
 use crate::env::Env;
+use crate::facts::{Asked, FactSources, ReplyShown, Shown};
 
 /// Most open items that the agent is told by name.
 const OPEN_NAMED_MAX: usize = 10;
@@ -47,10 +52,29 @@ pub(super) fn written(effects: &Effects, side_effecting: bool) -> Written {
 }
 
 impl Engine {
-    /// The folder in which the agent works.
-    pub(crate) fn work_folder(&self) -> Option<&str> {
+    /// The folder that criteria and what items cover are about.
+    pub fn work_folder(&self) -> Option<&str> {
         let place = self.state.place().and_then(|place| place.workspace.as_deref());
-        place.or(self.bundle.effects.workspace.as_deref())
+        let started = || self.started_in.as_ref().and_then(|place| place.workspace.as_deref());
+        place.or(self.bundle.effects.workspace.as_deref()).or_else(started)
+    }
+
+    /// The home folder of the user, where toolchains are.
+    pub fn work_home(&self) -> Option<&str> {
+        let place = self.state.place().and_then(|place| place.home.as_deref());
+        place.or_else(|| self.started_in.as_ref().and_then(|place| place.home.as_deref()))
+    }
+
+    /// A server of the run was started here. It says nothing of what calls may do: who judges them goes by what the surface
+    /// or the bundle say of the agent's folder. A folder that holds the user's home is no project.
+    pub(crate) fn started_in(&mut self, place: Place) {
+        let wide = |folder: &str| {
+            let home = place.home.as_deref().map(Path::new);
+            folder == "/" || home.is_some_and(|home| home.starts_with(folder))
+        };
+        if self.started_in.is_none() && place.workspace.as_deref().is_some_and(|folder| !wide(folder)) {
+            self.started_in = Some(place);
+        }
     }
 
     /// What an action writes that may happen.
@@ -138,18 +162,23 @@ impl Engine {
 
     /// What the agent is told when it wants to stop, where items are open that it can do something about: once for all that
     /// happened since it was last told.
-    pub fn stopping(&self, env: &mut dyn Env) -> Option<(Batch, String)> {
-        let works = self.state.works();
-        let open: Vec<&WorkItem> = works.open().collect();
-        if open.is_empty() || !works.has_news() {
+    /// `unshown` is what a source says of the items that were begun, if one was asked.
+    pub fn stopping(&self, env: &mut dyn Env, unshown: Option<&Unshown>) -> Option<(Batch, String)> {
+        if !self.may_be_told() {
             return None;
         }
+        let open: Vec<&WorkItem> = self.state.works().open().collect();
+        let found = |item: &WorkItem| {
+            let found = unshown?.items.iter().find(|one| one.item == item.id)?;
+            Some(found.missing.join("; ")).filter(|missing| !missing.is_empty())
+        };
         let mut digest = DigestBuilder::new("portcullis/work-open/v1");
         let mut told = String::from("These work items are not shown to be done:");
         for (number, item) in open.iter().enumerate() {
             digest = digest.part(item.id.to_string().as_bytes()).part(item.state.as_str().as_bytes());
             if number < OPEN_NAMED_MAX {
-                let why = if item.reason.is_empty() { String::new() } else { format!(" ({})", item.reason) };
+                let why = found(item).or_else(|| (!item.reason.is_empty()).then(|| item.reason.clone()));
+                let why = why.map_or_else(String::new, |why| format!(" ({why})"));
                 told.push_str(&format!("\n- {} {}: {}{why}", item.id, item.title, item.state));
             }
         }
@@ -163,6 +192,27 @@ impl Engine {
         let body = EventBody::Evidence { name: OPEN_TOLD.to_owned(), digest: digest.finish() };
         batch.push(Actor::gate(), None, body);
         Some((batch.finish(), told))
+    }
+
+    /// Whether anything is open that the agent can do something about, and has not been told of since anything happened.
+    pub(crate) fn may_be_told(&self) -> bool {
+        let works = self.state.works();
+        works.has_news() && works.open().next().is_some()
+    }
+
+    /// What sources are asked about work when the agent wants to stop.
+    pub(crate) fn needs_of_stopping(&self, sources: &FactSources) -> Asked {
+        let begun = self.state.works().items().any(is_unshown);
+        let requests = if begun { vec![open_work::request()] } else { Vec::new() };
+        let bundle = Arc::clone(&self.bundle);
+        let shown = ReplyShown { last: true, replaces: false };
+        Asked::of(sources.answerable(requests), || Shown {
+            bundle,
+            text: None,
+            prompt: None,
+            documents: None,
+            reply: Some(shown),
+        })
     }
 
     /// Says that the evidence of an item is stale where what happened since says so: of what ran contained, and was not

@@ -4,6 +4,8 @@ use portcullis_core::finding::SpanEdit;
 use portcullis_core::pipeline::Decision;
 use portcullis_core::verdict::Verdict;
 
+use portcullis_guards::output::open_work;
+
 use super::{ObservationAnswer, TextAnswer, TextEdit};
 use crate::engine::{EDITED, TextJudgement};
 
@@ -26,7 +28,19 @@ pub(super) fn text_answer(judged: TextJudgement) -> TextAnswer {
     // Of words that a person gave, no stretch is one of the reply's.
     let by_stretches = shown.is_some() && !decision.findings.iter().any(|finding| finding.rule == EDITED);
     let edits = if by_stretches { edits_of(&decision) } else { Vec::new() };
-    TextAnswer { seq, verdict: decision.verdict, enforced, denial, approval, shown, edits, verification }
+    let note = decision.findings.iter().find(|finding| finding.rule == open_work::RULE);
+    let note = note.map(|finding| finding.message.clone());
+    TextAnswer {
+        seq,
+        verdict: decision.verdict,
+        enforced,
+        denial,
+        approval,
+        shown,
+        edits,
+        verification,
+        note,
+    }
 }
 
 /// The edits of a text, in its order and each once.

@@ -116,6 +116,7 @@ impl Local {
             check_folder("place", folder)?;
         }
         let server = request.server;
+        let started_in = request.server_place.clone();
         let confined = Confined {
             name: request.server_name,
             profile: request.server_profile,
@@ -138,6 +139,9 @@ impl Local {
         let gate = Arc::clone(&self.gate);
         let opened = tokio::spawn(async move { gate.open(wanted).await });
         let opened = opened.await.map_err(|_| SessionError::CutShort)??;
+        if let Some(place) = started_in {
+            opened.run.started_in(place).await;
+        }
         let command = server.clone().unwrap_or_default();
         if let Some(server) = server {
             self.known_changes(&opened.run, server).await?;
@@ -301,7 +305,7 @@ impl Surface for LocalRun {
         check_text(&output.text)?;
         let given = output.documents.as_ref().map(documents_given).transpose();
         let given = given.map_err(|error| invalid(error.to_string()))?;
-        let reply = Reply { text: output.text, documents: given, reach: output.reach };
+        let reply = Reply { text: output.text, documents: given, reach: output.reach, last: output.last };
         let wait = Duration::from_millis(output.wait_ms.unwrap_or_default().min(WAIT_MS_MAX).into());
         Ok(text_answer(self.gate.output(&self.run, reply, wait).await?))
     }
@@ -322,12 +326,13 @@ impl Surface for LocalRun {
             shown: None,
             edits: Vec::new(),
             verification: None,
+            note: None,
         })
     }
 
     async fn stopping(&self) -> Result<StopAnswer, SurfaceError> {
         let run = Arc::clone(&self.run);
-        Ok(StopAnswer { open: settle(async move { run.stopping().await }).await? })
+        Ok(settle(async move { run.stopping().await }).await?)
     }
 
     async fn observed(&self, reported: ReportObserved) -> Result<ObservationAnswer, SurfaceError> {

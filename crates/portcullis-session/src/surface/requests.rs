@@ -255,6 +255,9 @@ pub struct StopAnswer {
     /// nothing has happened since.
     #[serde(default)]
     pub open: Option<String>,
+    /// All that was begun and is not shown to be done, for the user, whether or not it was told before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unshown: Option<String>,
 }
 
 /// Proposes the actions of one turn of the agent: calls that it makes side by side. They are judged in this order.

@@ -154,6 +154,9 @@ pub struct ReportOutput {
     /// not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u32>,
+    /// The agent has nothing more to say or to do: what is not shown to be done is said whatever the words are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub last: bool,
 }
 
 /// What the gate says of an input or an output.
@@ -180,4 +183,7 @@ pub struct TextAnswer {
     /// Of an output: what the checks say, where the bundle wants replies verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,
+    /// Of an output: the work that is not shown to be done, in words. They stand in `shown`, too, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }

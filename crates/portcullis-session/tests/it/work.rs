@@ -99,8 +99,9 @@ fn is_valid(gate: &Gate, run: RunId) {
     assert_eq!(verified.status, Status::Valid, "{verified}");
 }
 
+/// C7: what a record says of before is a copy of then, and what comes later does not change it.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_item_is_claimed_checked_and_recorded_with_what_it_was_before() {
+async fn c7_an_item_is_recorded_with_what_it_was_before_whatever_becomes_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let gate = gate(folder.path());
     let opened = open(&gate, None).await;
@@ -144,7 +145,7 @@ async fn an_item_is_claimed_checked_and_recorded_with_what_it_was_before() {
 
 /// C5: by effects, wherever in the order the write is.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_after_a_call_makes_it_stale() {
+async fn c5_what_is_written_after_a_call_makes_it_stale() {
     let folder = tempfile::tempdir().unwrap();
     let gate = gate(folder.path());
     let opened = open(&gate, None).await;
@@ -236,21 +237,46 @@ async fn what_is_open_is_told_once_for_all_that_has_happened() {
     let folder = tempfile::tempdir().unwrap();
     let gate = gate(folder.path());
     let opened = open(&gate, None).await;
-    assert_eq!(opened.run.stopping().await.unwrap(), None, "there is no work");
+    assert_eq!(opened.run.stopping().await.unwrap().open, None, "there is no work");
     started(&opened).await;
-    let told = opened.run.stopping().await.unwrap().unwrap();
+    let told = opened.run.stopping().await.unwrap().open.unwrap();
     assert!(told.contains("#1 fix the parser of Mallory: in_progress"), "{told}");
-    assert_eq!(opened.run.stopping().await.unwrap(), None, "nothing has happened since");
+    assert_eq!(opened.run.stopping().await.unwrap().open, None, "nothing has happened since");
     let tests = run(&gate, &opened, "cat tests.log").await;
-    assert!(opened.run.stopping().await.unwrap().is_some());
+    assert!(opened.run.stopping().await.unwrap().open.is_some());
     work(&opened, Party::Agent, claim(&[tests])).await.unwrap();
     check(&opened, Came::Fail).await.unwrap();
-    let told = opened.run.stopping().await.unwrap().unwrap();
+    let told = opened.run.stopping().await.unwrap().open.unwrap();
     assert!(told.contains("criterion 1 (`command_exit_zero`) failed"), "{told}");
     let tests = run(&gate, &opened, "cat tests.log").await;
     work(&opened, Party::Agent, claim(&[tests])).await.unwrap();
     check(&opened, Came::Pass).await.unwrap();
-    assert_eq!(opened.run.stopping().await.unwrap(), None, "it is done");
+    assert_eq!(opened.run.stopping().await.unwrap().open, None, "it is done");
     gate.close(opened.run.id(), ClosedState::Closed).await.unwrap();
     is_valid(&gate, opened.run.id());
+}
+
+/// C8: commands that wipe are stopped however they are spelt. (As commands of criteria they are contained.)
+#[test]
+fn c8_commands_that_wipe_are_stopped_however_they_are_spelt() {
+    use portcullis_session::dry::DryRun;
+    use portcullis_session::engine::Proposal;
+    let bundle = Arc::new(policy::load(&portcullis_session::shipped::developer_bundle()).unwrap());
+    let pipeline = Arc::new(policy::pipeline());
+    for command in [
+        "rm -rf / --no-preserve-root",
+        "rm -fr /",
+        "rm -r -f /",
+        "cat ../../../etc/shadow",
+        "rm -rf /home/u/projectevil",
+    ] {
+        let place =
+            Place { workspace: Some("/home/u/project".into()), home: Some("/home/u".into()), gate: None };
+        let (bundle, pipeline, who) = (Arc::clone(&bundle), Arc::clone(&pipeline), Principal::named("agent"));
+        let policy = bundle.default_policy().to_owned();
+        let mut dry = DryRun::open_as(bundle, pipeline, &policy, who, Some(place)).unwrap();
+        let arguments = json!({ "command": command });
+        let judged = dry.propose(Proposal { tool: Some("Bash".into()), arguments, ..Proposal::default() });
+        assert!(!judged.enforced.proceeds(), "{command}: {:?}", judged.decision);
+    }
 }

@@ -5,7 +5,13 @@
 #[cfg(test)]
 mod checks;
 #[cfg(test)]
+mod escapes;
+#[cfg(test)]
 #[path = "../../../portcullis-contain/tests/it/expected.rs"]
 mod expected;
+#[cfg(test)]
+mod server;
+#[cfg(test)]
+mod web;
 #[cfg(test)]
 mod world;

@@ -16,12 +16,23 @@ pub(super) struct World {
     contained: Contained,
     /// Tools of which a call succeeded.
     pub(super) called: Vec<&'static str>,
+    /// The latest reply of the run.
+    pub(super) reply: Option<String>,
+    /// URLs of forges, with the token for each.
+    pub(super) tokens: Vec<(String, &'static str)>,
 }
 
 impl World {
     pub(super) fn new() -> Self {
         let contained = Contained::with_helper(Path::new(env!("CARGO_BIN_EXE_work-helper"))).unwrap();
-        let world = Self { folder: TempDir::new().unwrap(), contained, called: Vec::new() };
+        // Not among temporary files, which every command may write.
+        let world = Self {
+            folder: tempfile::tempdir_in("/var/tmp").unwrap(),
+            contained,
+            called: Vec::new(),
+            reply: None,
+            tokens: Vec::new(),
+        };
         std::fs::create_dir(world.project()).unwrap();
         world
     }
@@ -33,6 +44,11 @@ impl World {
 
     pub(super) fn project(&self) -> PathBuf {
         self.folder.path().canonicalize().unwrap().join("project")
+    }
+
+    /// A folder beside the project, whose name begins like the project's.
+    pub(super) fn outside(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("project-of-others")
     }
 
     pub(super) fn write(&self, name: &str, content: &str) {
@@ -59,11 +75,17 @@ impl World {
     pub(super) fn check(&self, criterion: Value) -> CheckResult {
         let criteria = Criterion::read_all("criteria", &json!([criterion])).unwrap();
         let succeeded = |tool: &str| self.called.contains(&tool);
+        let token_of = |url: &str| {
+            let found = self.tokens.iter().find(|(of, _)| of == url);
+            Ok(found.map(|(_, token)| (*token).to_owned()))
+        };
         let checker = Checker {
             contained: Some(&self.contained),
             workspace: Some(self.project()),
             home: None,
             succeeded: &succeeded,
+            reply: self.reply.clone(),
+            token_of: &token_of,
         };
         checker.check_all(&criteria).remove(0)
     }

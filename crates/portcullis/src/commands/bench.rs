@@ -3,14 +3,15 @@
 mod all;
 mod approvals;
 mod facts;
+mod work;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use portcullis_gateway::bench::{
     self, BenchError, CALLS, CALLS_MAX, CLIENTS, CLIENTS_MAX, DecideReport, Distribution, DurableOptions,
-    DurablePhase, DurableReport, FACTS_STORED, FACTS_STORED_MAX, HookBenchOptions, HookReport, SECONDS_MAX,
-    STORED, STORED_MAX, StepReport,
+    DurablePhase, DurableReport, FACTS_STORED, FACTS_STORED_MAX, HookBenchOptions, HookReport, ITEMS,
+    ITEMS_MAX, SECONDS_MAX, STORED, STORED_MAX, StepReport,
 };
 use serde::Serialize;
 
@@ -26,6 +27,7 @@ Examples:
   portcullis bench durable --clients 16 --dir /var/lib/portcullis-bench
   portcullis bench approvals --seconds 5
   portcullis bench facts --seconds 5
+  portcullis bench work --seconds 5
   portcullis bench all
 
 Figures mean something in an optimised build on a quiet machine only: cargo run --release -- bench decide. \
@@ -64,7 +66,10 @@ enum What {
     /// Session state and facts, with an empty store and with many facts in it
     #[command(after_help = "Example:\n  portcullis bench facts --stored 10000")]
     Facts(Facts),
-    /// All of these but approvals and facts in one run, each figure beside what the project aims at
+    /// Work items from their making to their verification, with an empty store and with many items in it
+    #[command(after_help = "Example:\n  portcullis bench work --items 1000")]
+    Work(Work),
+    /// All of these but approvals, facts and work in one run, each figure beside what the project aims at
     #[command(after_help = "Example:\n  portcullis bench all --seconds 5 --json")]
     All(All),
 }
@@ -107,6 +112,18 @@ struct Facts {
     /// Facts in the store that is not empty
     #[arg(long, value_name = "N", default_value_t = FACTS_STORED as u64, value_parser = clap::value_parser!(u64).range(1..=FACTS_STORED_MAX as u64))]
     stored: u64,
+    /// Where to put the store: a folder on the file system to measure; otherwise the folder for temporary files
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Work {
+    #[command(flatten)]
+    time: Time,
+    /// Items in the store that is not empty
+    #[arg(long, value_name = "N", default_value_t = ITEMS as u64, value_parser = clap::value_parser!(u64).range(1..=ITEMS_MAX as u64))]
+    items: u64,
     /// Where to put the store: a folder on the file system to measure; otherwise the folder for temporary files
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -173,6 +190,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let report = facts::measure(args)?;
             print(&mut out, global, "bench-facts", &report, facts::show)?;
         }
+        What::Work(args) => {
+            let report = work::measure(args)?;
+            print(&mut out, global, "bench-work", &report, work::show)?;
+        }
     }
     out.finish()?;
     Ok(exit::YES)
@@ -180,7 +201,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 fn failed(error: BenchError) -> Failure {
     match error {
-        error @ (BenchError::NotAllowed(_) | BenchError::NotHeld(_)) => {
+        error @ (BenchError::NotAllowed(_) | BenchError::NotHeld(_) | BenchError::NotVerified(_)) => {
             Failure::no(error).help("this is a defect; please report it")
         }
         error => Failure::unreadable(error),

@@ -1,5 +1,8 @@
 //! `portcullis work`: the work items of a run, what they are measured by, and a person's say in them.
 
+mod audit;
+mod statement;
+
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +29,8 @@ Examples:
   portcullis work show 0199ab3c 1
   portcullis work verify 0199ab3c 1
   portcullis work attest 0199ab3c 2 --reason \"read it, it is right\"
+  portcullis work audit 0199ab3c
+  portcullis work statement 0199ab3c 1 > statement.json
   portcullis work --mcp
 
 An item is done when its criteria pass or a person attests it; the agent's word is not enough. `--mcp` serves the items \
@@ -82,6 +87,19 @@ enum Command {
     /// Show an item, with what was done to it
     #[command(after_help = "Examples:\n  portcullis work show 0199ab3c 1")]
     Show(Which),
+    /// List what was done to the items of a run, one line for each
+    #[command(after_help = "Examples:\n  portcullis work audit 0199ab3c")]
+    Audit {
+        /// The run, by its id or the start of it
+        #[arg(add = run_ids())]
+        run: String,
+    },
+    /// Print a signed statement that an item is verified
+    ///
+    /// An in-toto statement in a DSSE envelope, signed with the key of the store's log. `portcullis verify FILE --trust
+    /// trust.policy` checks it.
+    #[command(after_help = "Examples:\n  portcullis work statement 0199ab3c 1 > statement.json")]
+    Statement(Which),
     /// Make an item
     #[command(
         after_help = "Examples:\n  portcullis work add 0199ab3c \"fix the parser\" --criteria tests.json"
@@ -148,6 +166,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let code = match command {
         Command::List { run } => list(&mut out, run, global)?,
         Command::Show(which) => show(&mut out, which, global)?,
+        Command::Audit { run } => audit(&mut out, run, global)?,
+        Command::Statement(which) => statement::state(&mut out, which, global)?,
         Command::Add { run, title, criteria, covers } => {
             let criteria = criteria.as_deref().map(read_criteria).transpose()?.unwrap_or_default();
             let (title, covers, owner) = (title.clone(), covers.clone(), Some(Owner::User));
@@ -234,7 +254,7 @@ fn read_criteria(file: &Path) -> Result<Vec<Value>, Failure> {
     serde_json::from_str(&text).map_err(|error| unreadable(&error))
 }
 
-/// The run as its record says, live or not, with what was done to one item.
+/// The run as its record says, live or not, with what was done to one item, or to all.
 fn recorded(run: &str, item: Option<ItemId>, global: &Global) -> Result<(RunState, Vec<Event>), Failure> {
     let daemon = Daemon::as_reader(global)?;
     let (mut state, mut history, mut after) = (RunState::new(), Vec::new(), 0);
@@ -245,11 +265,11 @@ fn recorded(run: &str, item: Option<ItemId>, global: &Global) -> Result<(RunStat
             state.apply(&event);
             let concerns = |event: &Event| match &event.body {
                 EventBody::Work(record) => {
-                    record.item == item || item.is_some_and(|item| record.items.contains(&item))
+                    item.is_none_or(|item| record.item == Some(item) || record.items.contains(&item))
                 }
                 _ => false,
             };
-            if item.is_some() && concerns(&event) {
+            if concerns(&event) {
                 history.push(event);
             }
         }
@@ -269,6 +289,16 @@ fn list(out: &mut Out, run: &str, global: &Global) -> Result<u8, Failure> {
         out.line(format_args!("this run has no work items; `portcullis work add` makes one"))?;
     } else {
         items.iter().try_for_each(|item| line(out, item))?;
+    }
+    Ok(exit::YES)
+}
+
+fn audit(out: &mut Out, run: &str, global: &Global) -> Result<u8, Failure> {
+    let (_, history) = recorded(run, None, global)?;
+    for event in &history {
+        if let EventBody::Work(record) = &event.body {
+            audit::lines(event, record).iter().try_for_each(|line| out.line(format_args!("{line}")))?;
+        }
     }
     Ok(exit::YES)
 }

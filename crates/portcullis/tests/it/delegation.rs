@@ -27,6 +27,10 @@ use crate::log::{pack, unpack};
 
 const WIDE: &str = "Permissive Exploration Policy";
 
+fn last_word() -> ReportOutput {
+    ReportOutput { text: "no".into(), documents: None, reach: Reach::Tell, wait_ms: None, last: false }
+}
+
 /// Opens a run, in a gate of this process.
 async fn open(gate: &Gate, policy: &str, parent: Option<&Opened>) -> Opened {
     let identity = Identity {
@@ -135,7 +139,7 @@ fn a_tree_is_exported_and_verified_as_one() {
         };
         let Proposed::Stopped(stopped) = child.propose(mail).await.unwrap() else { panic!("denied above") };
         assert_eq!(stopped.denial.rule, "run/parent/denied");
-        let reply = ReportOutput { text: "no".into(), documents: None, reach: Reach::Tell, wait_ms: None };
+        let reply = last_word();
         child.output(reply).await.unwrap();
         let ids = (parent.id().to_string(), child.id().to_string());
         child.close().await.unwrap();

@@ -5,6 +5,7 @@
 mod bundle;
 mod contained;
 mod programs;
+mod stop;
 
 use std::fs;
 use std::io::Write as _;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use self::bundle::quick_bundle;
+use self::stop::an_agent_that_broke_a_test_is_told_what_fails_once_and_is_done_when_it_passes;
 use crate::command::{Ran, portcullis, project};
 
 const SMALL: &str = env!("CARGO_BIN_EXE_portcullis-hook");
@@ -594,4 +596,5 @@ for_both!(
     a_state_folder_that_everybody_may_write_to_blocks,
     a_bundle_that_is_broken_blocks,
     the_agents_credential_grants_nothing,
+    an_agent_that_broke_a_test_is_told_what_fails_once_and_is_done_when_it_passes,
 );

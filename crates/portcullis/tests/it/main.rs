@@ -76,4 +76,6 @@ mod watch;
 #[cfg(test)]
 mod witness;
 #[cfg(test)]
+mod work;
+#[cfg(test)]
 mod worlds;

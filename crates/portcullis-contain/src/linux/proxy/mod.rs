@@ -6,7 +6,6 @@
 //! against what names may lead to ([`address`]), and exactly the address that was checked is dialled ([`dial`]).
 //! Within a tunnel nothing is read. Each connection is recorded; all of them end with the command ([`stop`]).
 
-mod address;
 mod dial;
 mod framing;
 mod handover;

@@ -8,11 +8,11 @@ use portcullis_core::host::{Host, HostRule, Reach};
 use portcullis_core::observed::{Connection, ConnectionVerdict};
 use rustix::event::PollFlags;
 
-use super::address::{is_private, refusal};
 use super::dial::{Lookups, Unreached, connect};
 use super::head::{self, Request, Wanted, Wrong};
 use super::relay::{Half, Passed, relay};
 use super::stop::{Stop, Woken};
+use crate::address::{is_private, refusal};
 
 /// Bytes that are read at once of a head, and of what is thrown away at the end.
 const CHUNK: usize = 4 << 10;

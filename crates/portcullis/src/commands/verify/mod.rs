@@ -20,6 +20,7 @@ use crate::trust::Believed;
 mod many;
 mod replay;
 mod show;
+mod statement;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,7 +45,8 @@ that somebody kept elsewhere. Neither may come with the export.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The export: an archive, a folder, or the text of a run; `-` for such a text on standard input
+    /// The export: an archive, a folder, or the text of a run; `-` for such a text on standard input. Or a statement of
+    /// `portcullis work statement`
     file: PathBuf,
     /// What to believe: a trust policy or a trust file; once for each
     #[arg(long, value_name = "FILE")]
@@ -74,6 +76,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return Err(Failure::usage("--bundle is what verdicts are computed with").help("add --replay"));
     }
     let believed = Believed::read(&args.trust)?;
+    if let Some(bytes) = statement::read(&args.file)? {
+        if args.replay {
+            return Err(Failure::usage("a statement has no verdicts to compute"));
+        }
+        return statement::verify(&bytes, &believed, global);
+    }
     let replay = if args.replay { Some(replay::Replay::open(&args.file, &args.bundle)?) } else { None };
     let archive = if args.file == Path::new("-") { None } else { Archive::open(&args.file)? };
     let report = match archive {

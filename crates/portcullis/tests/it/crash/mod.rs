@@ -14,7 +14,8 @@ mod writer;
 
 use std::time::{Duration, Instant};
 
-use world::{Rng, World};
+pub(crate) use world::Rng;
+use world::World;
 
 /// Runs that write at any time.
 const WRITERS: usize = 16;

@@ -19,7 +19,7 @@ pub(super) const DAEMON: &str = "portcullis";
 const POLL: Duration = Duration::from_millis(5);
 
 /// SplitMix64: all that is needed is that a seed says everything.
-pub(super) struct Rng {
+pub(crate) struct Rng {
     seed: u64,
     state: u64,
 }
@@ -32,7 +32,7 @@ impl Rng {
         Self::of(given.unwrap_or_else(clock))
     }
 
-    pub(super) fn of(seed: u64) -> Self {
+    pub(crate) fn of(seed: u64) -> Self {
         Self { seed, state: seed }
     }
 
@@ -40,7 +40,7 @@ impl Rng {
         self.seed
     }
 
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

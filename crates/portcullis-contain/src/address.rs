@@ -10,7 +10,7 @@ use portcullis_core::host::Reach;
 
 /// What an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+enum Kind {
     /// One of the public internet.
     Public,
     /// One of a private network, or of this machine: in words.
@@ -82,7 +82,8 @@ const EMBEDDED: &[(Ipv6Addr, u32, u32)] = &[
 ];
 
 /// Why a name that may reach so far may not lead to this address; nothing where it may.
-pub(super) fn refusal(reach: Reach, address: IpAddr) -> Option<&'static str> {
+#[must_use]
+pub fn refusal(reach: Reach, address: IpAddr) -> Option<&'static str> {
     match (reach, kind(address)) {
         (Reach::Literal, _) => None,
         (Reach::Loopback, _) => (!address.is_loopback()).then_some("not this machine's loopback"),
@@ -92,7 +93,8 @@ pub(super) fn refusal(reach: Reach, address: IpAddr) -> Option<&'static str> {
 }
 
 /// Whether `private:` before the name would let it lead there.
-pub(super) fn is_private(address: IpAddr) -> bool {
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+pub(crate) fn is_private(address: IpAddr) -> bool {
     matches!(kind(address), Private(_))
 }
 
