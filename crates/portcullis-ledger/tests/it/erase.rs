@@ -411,6 +411,6 @@ fn a_store_of_version_1_is_read_as_it_is_and_migrated_when_it_is_written() {
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
     assert_eq!(tables(&written), tables(&today));
-    database(&today).pragma_update(None, "user_version", 7).unwrap();
-    assert!(matches!(SqliteReader::open(&today), Err(LedgerError::NewerVersion { found: 7, known: 6, .. })));
+    database(&today).pragma_update(None, "user_version", 8).unwrap();
+    assert!(matches!(SqliteReader::open(&today), Err(LedgerError::NewerVersion { found: 8, known: 7, .. })));
 }
