@@ -13,6 +13,7 @@ mod kept;
 mod key;
 mod kin;
 mod postconditions;
+mod questions;
 mod record;
 mod replies;
 mod server;
@@ -26,9 +27,8 @@ mod written;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use portcullis_core::action::{Action, Grant, Hook, Pending, Subject};
-use portcullis_core::bundle::{Bundle, CONTAIN_SOURCE, PolicyRef};
-use portcullis_core::delegation;
+use portcullis_core::action::{Action, Grant, Pending, Subject};
+use portcullis_core::bundle::{Bundle, PolicyRef};
 use portcullis_core::denial::Denial;
 use portcullis_core::effect::LazyEffects;
 use portcullis_core::event::{
@@ -68,7 +68,7 @@ use self::written::Writes;
 use crate::batch::{Batch, BatchBuilder, Said};
 use crate::denial::explain;
 use crate::env::Env;
-use crate::facts::{Asked, FactSources, Sources};
+use crate::facts::Sources;
 use crate::policy::Pipeline;
 
 /// Approvals that lapse with the closing of a run, two events each; more would not fit into one append. Any others
@@ -319,24 +319,6 @@ impl Engine {
         self.policy().map(|policy| Context::new(&self.bundle, policy, &self.state))
     }
 
-    /// What guards want to know before they judge a proposal, of sources that take time to ask. Changes nothing.
-    pub fn needs(&self, at: Timestamp, proposal: &Proposal, sources: &FactSources) -> Asked {
-        // Which level is reached matters only to a surface that contains.
-        let is_asked = |name: &&str| proposal.contains || *name != CONTAIN_SOURCE;
-        let names = self.pipeline.sources(Hook::Action).filter(is_asked);
-        if !sources.any_of(names) || self.is_stopped(proposal.tool.as_deref()) {
-            return Asked::default();
-        }
-        let Some(context) = self.context() else { return Asked::default() };
-        let (action, _) = self.action_of(proposal.clone(), ActionId::from_bytes([0; 16]));
-        let pending = Pending { at, subject: Subject::Action(&action), grant: None };
-        let read = self.read(pending, &action);
-        let contains = proposal.contains;
-        let mut requests = sources.answerable(self.pipeline.needs(&read.in_context(context), &pending));
-        requests.retain(|request| contains || request.source != CONTAIN_SOURCE);
-        Asked::of(requests, || self.shown(&pending.subject))
-    }
-
     /// The action that a proposal is, and the surface's name of the call.
     fn action_of(&self, proposal: Proposal, id: ActionId) -> (Action, Option<String>) {
         let Proposal { tool, server, arguments, planned, continuation, call, directory, confidence, .. } =
@@ -557,23 +539,6 @@ impl Engine {
         let facts = self.gather(&context, &pending, sources);
         let decision = self.pipeline.decide(&context, &pending, &facts);
         (facts, decision)
-    }
-
-    /// Sends the guards' questions to the sources that answer them.
-    fn gather(&self, context: &Context<'_>, pending: &Pending<'_>, sources: &dyn Sources) -> Facts {
-        let mut facts = Facts::none();
-        for request in self.pipeline.needs(context, pending) {
-            let answer = match pending.subject {
-                Subject::Action(action) if request.source == delegation::PARENT => {
-                    let again = self.state.open_action(action.id).is_some();
-                    let asking = Asking { action, grant: pending.grant, bundle: self.bundle.digest(), again };
-                    sources.of_parent(&request, &asking, pending.at)
-                }
-                _ => sources.answer(&request, pending.at),
-            };
-            facts.insert(request, answer);
-        }
-        facts
     }
 
     fn enforced(&self, decision: &Decision) -> Enforced {

@@ -50,7 +50,7 @@ pub enum Half {
 impl Half {
     fn of(task: &str) -> Self {
         let digest = DigestBuilder::new("portcullis/claims-half/v1").part(task.as_bytes()).finish();
-        match digest.as_bytes().first().is_some_and(|byte| byte % 2 == 0) {
+        match digest.as_bytes().first().is_some_and(|byte| byte.is_multiple_of(2)) {
             true => Self::LookedAt,
             false => Self::LeftOut,
         }

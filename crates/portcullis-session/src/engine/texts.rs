@@ -7,8 +7,6 @@
 //! Not every surface can still do what the verdict asks for. Each says how far it reaches, and the record says what was
 //! really done.
 
-use std::sync::Arc;
-
 use portcullis_core::action::{Pending, Subject};
 use portcullis_core::denial::Denial;
 use portcullis_core::event::{Actor, Enforced, EventBody, Mode, OutcomeStatus};
@@ -31,7 +29,7 @@ use super::{Engine, JSON, TEXT, Teller, denied};
 use crate::batch::{Batch, BatchBuilder};
 use crate::denial::explain_text;
 use crate::env::Env;
-use crate::facts::{Asked, FactSources, Shown, Sources};
+use crate::facts::{Asked, FactSources, Sources};
 
 /// Name of the evidence that holds what the checks say of a reply.
 pub const VERIFICATION: &str = "verification";
@@ -105,19 +103,6 @@ pub struct TextJudgement {
 }
 
 impl Engine {
-    /// What sources are shown of what is judged.
-    pub(super) fn shown(&self, subject: &Subject<'_>) -> Shown {
-        let memory = self.memory.as_ref().map(|memory| &memory.sources);
-        let (prompt, documents) = match (subject, memory) {
-            (Subject::Output { documents, .. }, Some(sources)) => {
-                (sources.prompt(), sources.documents(&self.bundle, *documents))
-            }
-            _ => (None, None),
-        };
-        let text = subject.text().map(str::to_owned);
-        Shown { bundle: Arc::clone(&self.bundle), text, prompt, documents, reply: None }
-    }
-
     /// What guards want to know before they judge something said or seen, of sources that take time to ask.
     pub fn needs_of_text(&self, at: Timestamp, subject: Subject<'_>, sources: &FactSources) -> Asked {
         if !sources.any_of(self.pipeline.sources(subject.hook())) || self.frozen(&subject).is_some() {

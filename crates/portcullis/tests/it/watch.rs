@@ -69,6 +69,14 @@ impl Terminal {
     }
 }
 
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It has ended where the test went well.
+        let _ended = self.watch.kill();
+        let _status = self.watch.wait();
+    }
+}
+
 /// What a person sees and types, and what becomes of the calls.
 #[test]
 fn a_person_decides_at_a_terminal() {

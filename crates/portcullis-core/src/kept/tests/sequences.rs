@@ -318,7 +318,7 @@ fn play(number: u64, seen: &mut BTreeSet<String>) -> Result<(), String> {
         };
         seen.insert(came);
         // Every step of some sequences, the end of all.
-        if number % 16 == 0 {
+        if number.is_multiple_of(16) {
             play.check(&play.worlds[who].state, who)?;
         }
     }

@@ -142,7 +142,7 @@ async fn agent(world: &World, home: &Home, start: &StartOptions) {
         value += 1;
         version = Some(agent.put(value, version).await);
         let fact = agent.write(format!("{own} has counted to {value}")).await;
-        if value % FORGET_EVERY == 0 {
+        if value.is_multiple_of(FORGET_EVERY) {
             agent.forget(fact).await;
         }
         world.answered.fetch_add(1, Ordering::SeqCst);

@@ -1,0 +1,69 @@
+//! What guards want to know from outside before something is judged, and what they are told.
+
+use std::sync::Arc;
+
+use portcullis_core::action::{Hook, Pending, Subject};
+use portcullis_core::bundle::CONTAIN_SOURCE;
+use portcullis_core::delegation;
+use portcullis_core::fact::Facts;
+use portcullis_core::id::ActionId;
+use portcullis_core::time::Timestamp;
+use portcullis_trajectory::memory::Context;
+
+use super::{Asking, Engine, Proposal};
+use crate::facts::{Asked, FactSources, Shown, Sources};
+
+impl Engine {
+    /// What guards want to know before they judge a proposal, of sources that take time to ask. Changes nothing.
+    pub fn needs(&self, at: Timestamp, proposal: &Proposal, sources: &FactSources) -> Asked {
+        // Which level is reached matters only to a surface that contains.
+        let is_asked = |name: &&str| proposal.contains || *name != CONTAIN_SOURCE;
+        let names = self.pipeline.sources(Hook::Action).filter(is_asked);
+        if !sources.any_of(names) || self.is_stopped(proposal.tool.as_deref()) {
+            return Asked::default();
+        }
+        let Some(context) = self.context() else { return Asked::default() };
+        let (action, _) = self.action_of(proposal.clone(), ActionId::from_bytes([0; 16]));
+        let pending = Pending { at, subject: Subject::Action(&action), grant: None };
+        let read = self.read(pending, &action);
+        let contains = proposal.contains;
+        let mut requests = sources.answerable(self.pipeline.needs(&read.in_context(context), &pending));
+        requests.retain(|request| contains || request.source != CONTAIN_SOURCE);
+        Asked::of(requests, || self.shown(&pending.subject))
+    }
+
+    /// What sources are shown of what is judged.
+    pub(super) fn shown(&self, subject: &Subject<'_>) -> Shown {
+        let memory = self.memory.as_ref().map(|memory| &memory.sources);
+        let (prompt, documents) = match (subject, memory) {
+            (Subject::Output { documents, .. }, Some(sources)) => {
+                (sources.prompt(), sources.documents(&self.bundle, *documents))
+            }
+            _ => (None, None),
+        };
+        let text = subject.text().map(str::to_owned);
+        Shown { bundle: Arc::clone(&self.bundle), text, prompt, documents, reply: None }
+    }
+
+    /// Sends the guards' questions to the sources that answer them.
+    pub(super) fn gather(
+        &self,
+        context: &Context<'_>,
+        pending: &Pending<'_>,
+        sources: &dyn Sources,
+    ) -> Facts {
+        let mut facts = Facts::none();
+        for request in self.pipeline.needs(context, pending) {
+            let answer = match pending.subject {
+                Subject::Action(action) if request.source == delegation::PARENT => {
+                    let again = self.state.open_action(action.id).is_some();
+                    let asking = Asking { action, grant: pending.grant, bundle: self.bundle.digest(), again };
+                    sources.of_parent(&request, &asking, pending.at)
+                }
+                _ => sources.answer(&request, pending.at),
+            };
+            facts.insert(request, answer);
+        }
+        facts
+    }
+}
