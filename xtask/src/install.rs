@@ -19,7 +19,8 @@ const DIGEST: &str = "portcullis-contain.sha256";
 pub(crate) fn run(root: Option<&Path>) -> Result<()> {
     let root = match root {
         Some(root) => root.to_owned(),
-        None => usual().ok_or_else(|| Failure::new("there is no home folder to install into; give `install DIR`"))?,
+        None => usual()
+            .ok_or_else(|| Failure::new("there is no home folder to install into; give `install DIR`"))?,
     };
     let programs = root.join("bin");
     // An old digest would have the new helper refused, if what follows fails half way.
@@ -54,7 +55,9 @@ fn record(programs: &Path) -> Result<()> {
 /// Where cargo installs, unless its settings say otherwise.
 fn usual() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    named("CARGO_INSTALL_ROOT").or_else(|| named("CARGO_HOME")).or_else(|| Some(named("HOME")?.join(".cargo")))
+    named("CARGO_INSTALL_ROOT")
+        .or_else(|| named("CARGO_HOME"))
+        .or_else(|| Some(named("HOME")?.join(".cargo")))
 }
 
 #[cfg(all(test, target_os = "linux"))]

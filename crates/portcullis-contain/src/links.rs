@@ -47,7 +47,8 @@ fn add(path: &Path, found: &mut Vec<PathBuf>, waiting: &mut VecDeque<PathBuf>) {
 /// The links on the way of a path, itself aside, and where it ends; nothing where no link is on it.
 fn followed(path: &Path) -> Vec<PathBuf> {
     let (mut links, mut done, mut hops) = (Vec::new(), PathBuf::new(), HOPS_MAX);
-    let parts = |path: &Path| path.components().map(|part| part.as_os_str().to_owned()).collect::<Vec<OsString>>();
+    let parts =
+        |path: &Path| path.components().map(|part| part.as_os_str().to_owned()).collect::<Vec<OsString>>();
     let mut rest = VecDeque::from(parts(path));
     while let Some(part) = rest.pop_front() {
         match Path::new(&part).components().next() {

@@ -283,7 +283,9 @@ impl Profile {
             return Err(format!("`remotes` has more than {REMOTES_MAX} names"));
         }
         if let Some(wrong) = self.remotes.iter().find(|name| !is_remote(name)) {
-            return Err(format!("`remotes`: `{wrong}` is no name of a remote, and no address of a repository"));
+            return Err(format!(
+                "`remotes`: `{wrong}` is no name of a remote, and no address of a repository"
+            ));
         }
         if self.level == Level::None {
             return Err("`level` is `process` or `namespace`".to_owned());

@@ -468,7 +468,8 @@ impl Engine {
         }
         // Facts say which level is reached where the surface contains, and nothing elsewhere.
         let without_hooks = self.is_left_without_hooks(&action, &read, enforced, &facts);
-        let (profile, prediction) = self.profile_by_bundle(&action, &read, &decision, enforced, &facts).unzip();
+        let (profile, prediction) =
+            self.profile_by_bundle(&action, &read, &decision, enforced, &facts).unzip();
         let (contain, contained) = profile.map(|profile| Self::contain(batch, profile)).unzip();
         let body = EventBody::Enforcement { action: Some(action.id), enforced, call, contained };
         let touched = match enforced.may_happen() {

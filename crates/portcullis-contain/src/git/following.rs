@@ -13,7 +13,9 @@ const ITSELF: &str = ".";
 
 /// Whether settings differ only in which branch follows which, and name no repository that they did not name before.
 pub(crate) fn is_only_that(before: &str, after: &str) -> bool {
-    let (Some((was, _)), Some((now, branches))) = (taken_apart(before), taken_apart(after)) else { return false };
+    let (Some((was, _)), Some((now, branches))) = (taken_apart(before), taken_apart(after)) else {
+        return false;
+    };
     was == now && branches.iter().all(|line| is_plain(line, &was))
 }
 
@@ -25,7 +27,8 @@ fn taken_apart(settings: &str) -> Option<(Vec<&str>, Vec<&str>)> {
     for line in settings.lines() {
         let text = line.trim();
         if text.starts_with('[') {
-            let section = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).and_then(section_name);
+            let section =
+                text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).and_then(section_name);
             is_branch = section.as_deref() == Some(BRANCH);
             if is_branch && goes_on {
                 return None;

@@ -72,7 +72,10 @@ fn git_changes_branches_and_what_they_bring() {
     for day in Day::all() {
         day.with_branches();
         day.git(&[], "git checkout -q other");
-        assert_eq!((day.read("AGENTS.md").as_str(), day.read(".claude/settings.json").as_str()), ("new\n", "{}\n"));
+        assert_eq!(
+            (day.read("AGENTS.md").as_str(), day.read(".claude/settings.json").as_str()),
+            ("new\n", "{}\n")
+        );
         assert!(!day.project().join(".vscode/settings.json").exists(), "{}", day.who());
         day.git(&[], "git checkout -q -b tracking --track origin/main; git branch -m tracking followed");
         assert_eq!((day.read("AGENTS.md").as_str(), day.read("CLAUDE.md").as_str()), ("old\n", "old\n"));
@@ -81,7 +84,7 @@ fn git_changes_branches_and_what_they_bring() {
             "git switch -q main; git branch -D followed; git branch -u origin/main",
             "git merge -q --no-edit other; git log --oneline -1; git reset -q --hard HEAD~1; git reset -q --hard @{1}",
             "git checkout -q HEAD~1; git checkout -q main -- AGENTS.md; git checkout -qf main",
-            "git worktree add -q ../project/.w -b w; git -C .w log --oneline; git worktree remove .w; git branch -D w",
+            "git worktree add -q .w -b w; git -C .w status --short; test -f .w/AGENTS.md; git worktree remove .w; git branch -D w",
             "echo x >> file; git stash -q; git checkout -q other; git checkout -q -; git stash pop -q; git checkout -q file",
             "git rebase -q other; git cherry-pick --no-commit other 2>&1; git reset -q --hard",
         ] {
@@ -99,13 +102,19 @@ fn git_fetches_and_pulls_from_where_the_project_came() {
     for day in Day::all() {
         day.with_branches();
         // Hooks run, and format what was brought; nothing is asked or undone.
-        day.write(&[(".husky/post-merge", "sed -i s/one/two/ file\n"), (".husky/pre-commit", "git add file\n")]);
+        day.write(&[
+            (".husky/post-merge", "sed -i s/one/two/ file\n"),
+            (".husky/pre-commit", "git add file\n"),
+        ]);
         day.pushed_by_another("echo newer > AGENTS.md; echo y > y");
         day.git(&["origin"], "git fetch -q; git log --oneline origin/main");
         day.git(&["origin"], "git pull -q; test -f y; git commit -qam 'as the hook formats it'");
         assert_eq!((day.read("AGENTS.md").as_str(), day.read("file").as_str()), ("newer\n", "two\n"));
         day.pushed_by_another("echo z > z; echo {} > .mcp.json");
-        day.git(&["origin"], "git pull -q --rebase; test -f z; git fetch --all -q; git log --oneline | wc -l");
+        day.git(
+            &["origin"],
+            "git pull -q --rebase; test -f z; git fetch --all -q; git log --oneline | wc -l",
+        );
         assert_eq!(day.read(".mcp.json"), "{}\n");
         assert!(!day.read(".git/config").contains("portcullis"));
     }
@@ -136,7 +145,10 @@ fn what_is_reached_by_ssh_is_fetched_outside() {
             said.display()
         ));
         day.pushed_by_another("echo newer > AGENTS.md");
-        day.git(&["origin"], "git pull -q; git fetch -q origin pull/7/head:proposed; git log --oneline proposed");
+        day.git(
+            &["origin"],
+            "git pull -q; git fetch -q origin pull/7/head:proposed; git log --oneline proposed",
+        );
         assert_eq!(day.read("AGENTS.md"), "newer\n", "{}", day.who());
         let told = fs::read_to_string(&said).unwrap();
         assert!(told.contains("git@h.example git-upload-pack 'bare'"), "{told}");
@@ -169,15 +181,28 @@ fn what_git_starts_reaches_nothing_outside() {
         assert!(planted.ended.code() == 0 && planted.put_back.is_empty(), "{:?}", planted.put_back);
         day.pushed_by_another("echo x > x");
         let config = day.read(".git/config");
-        for script in
-            ["echo x >> file; git commit -qam x", "git checkout -q -b x", "git pull -q --no-rebase --no-edit origin main", "git rebase -q other"]
-        {
+        for script in [
+            "echo x >> file; git commit -qam x",
+            "git checkout -q -b x",
+            "git pull -q --no-rebase --no-edit origin main",
+            "git rebase -q other",
+        ] {
             let observed = day.git_in(&day.project(), &["origin"], script);
             let who = format!("{}: {script}: {}", day.who(), text(&observed.stderr));
-            assert_eq!(fs::read_to_string(day.project().join("ran")).unwrap_or_default().lines().next(), Some("ran"), "{who}");
+            assert_eq!(
+                fs::read_to_string(day.project().join("ran")).unwrap_or_default().lines().next(),
+                Some("ran"),
+                "{who}"
+            );
             fs::remove_file(day.project().join("ran")).unwrap();
             assert!(!day.home().join("outside").exists(), "{who}");
-            for absent in [".envrc", ".mcp.json", ".git/hooks/pre-push", ".git/config.worktree", ".claude/settings.json"] {
+            for absent in [
+                ".envrc",
+                ".mcp.json",
+                ".git/hooks/pre-push",
+                ".git/config.worktree",
+                ".claude/settings.json",
+            ] {
                 let is_brought = script.contains("other") && absent.starts_with(".claude");
                 assert!(is_brought || !day.project().join(absent).exists(), "{who}: {absent}");
             }

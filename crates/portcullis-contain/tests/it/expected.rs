@@ -34,7 +34,8 @@ impl Says {
 
     /// The highest level that should be reached.
     fn level(&self) -> Level {
-        let mut numbers = self.release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+        let mut numbers =
+            self.release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
         let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
         let is_filtered = !self.status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "0"]));
         // Landlock is from 5.13 on.

@@ -87,8 +87,31 @@ const ONLY_CONTAINMENT_SEES: &[(&str, &str, &str)] = &[
 ];
 /// Words of commands that take seconds, or differ with what is installed.
 const SLOW: &[&str] = &[
-    "npm", "npx", "pip", "pip3", "venv", "gcloud", "terraform", "apt", "ssh", "scp", "cargo", "docker", "kubectl", "man",
-    "sleep", "curl", "wget", "go", "pnpm", "yarn", "gpg", "sudo", "su", "nc", "ping",
+    "npm",
+    "npx",
+    "pip",
+    "pip3",
+    "venv",
+    "gcloud",
+    "terraform",
+    "apt",
+    "ssh",
+    "scp",
+    "cargo",
+    "docker",
+    "kubectl",
+    "man",
+    "sleep",
+    "curl",
+    "wget",
+    "go",
+    "pnpm",
+    "yarn",
+    "gpg",
+    "sudo",
+    "su",
+    "nc",
+    "ping",
 ];
 /// Of the quick ones, each one of so many is run without `PORTCULLIS_TEST_LONG`.
 const ONE_OF: usize = 12;
@@ -239,9 +262,9 @@ impl Place {
     fn listed(&self, text: &str, done: &Done) -> Option<usize> {
         let (Done::Changed(name) | Done::Deleted(name) | Done::Started(name) | Done::Connected(name)) = done;
         let name = name.replace(&self.folder.path().join("u").display().to_string(), "~");
-        ONLY_CONTAINMENT_SEES
-            .iter()
-            .position(|(word, what, start)| has_word(text, word) && *what == kind(done) && name.starts_with(start))
+        ONLY_CONTAINMENT_SEES.iter().position(|(word, what, start)| {
+            has_word(text, word) && *what == kind(done) && name.starts_with(start)
+        })
     }
 }
 
@@ -436,8 +459,13 @@ fn commands_do_what_was_predicted() {
     count.print("cases of portcullis-effects");
     // Some machines lack programs; a few are run anywhere.
     assert!(count.predicted * 3 > count.commands, "{count:?}");
-    assert!(count.unlisted.is_empty(), "more than was predicted, and not in the list:\n{}", count.unlisted.join("\n"));
-    let is_unused = |(at, (word, ..)): &(usize, &(&str, &str, &str))| !count.listed.contains(at) && is_installed(word);
+    assert!(
+        count.unlisted.is_empty(),
+        "more than was predicted, and not in the list:\n{}",
+        count.unlisted.join("\n")
+    );
+    let is_unused =
+        |(at, (word, ..)): &(usize, &(&str, &str, &str))| !count.listed.contains(at) && is_installed(word);
     let unused: Vec<_> = ONLY_CONTAINMENT_SEES.iter().enumerate().filter(is_unused).collect();
     assert!(!is_long || unused.is_empty(), "the list has what nothing does: {unused:?}");
 }

@@ -19,8 +19,8 @@ use crate::host::HostRule;
 use crate::limits::NAME_BYTES_MAX;
 use crate::profile::places::{STARTS, Start};
 use crate::profile::{
-    Background, Git, HOSTS_MAX, Level, Limits, Network, PATHS_MAX, PORTS_MAX, Profile, Sockets, VARIABLES_MAX,
-    VERSION, Watch,
+    Background, Git, HOSTS_MAX, Level, Limits, Network, PATHS_MAX, PORTS_MAX, Profile, Sockets,
+    VARIABLES_MAX, VERSION, Watch,
 };
 
 /// Longest path of a profile, in bytes.
@@ -144,7 +144,12 @@ impl Stated {
             sockets: sockets(file, &mut table),
             background: table.word("background", &[("end", Background::End), ("keep", Background::Keep)]),
             git: table.word("git", &[("held", Git::Held), ("works", Git::Works)]),
-            remotes: table.strings("remotes").unwrap_or_default().into_iter().map(|name| name.value).collect(),
+            remotes: table
+                .strings("remotes")
+                .unwrap_or_default()
+                .into_iter()
+                .map(|name| name.value)
+                .collect(),
             watch: table.word(
                 "watch",
                 &[

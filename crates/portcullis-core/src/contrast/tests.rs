@@ -91,7 +91,11 @@ fn what_git_brings_is_no_more_unless_something_else_may_have_written_it() {
     };
     for name in ["/home/u/p/.vscode/settings.json", "/home/u/p/.claude/x", "/home/u/p/.git/config"] {
         assert_eq!(of_change(&[git()], FileChangeHow::Changed, name), None, "{name}");
-        assert_eq!(of_change(&[git(), make()], FileChangeHow::Changed, name), Some(MoreKind::Control), "{name}");
+        assert_eq!(
+            of_change(&[git(), make()], FileChangeHow::Changed, name),
+            Some(MoreKind::Control),
+            "{name}"
+        );
     }
     let hook = "/home/u/p/.git/hooks/pre-commit";
     assert_eq!(of_change(&[git()], FileChangeHow::Made, hook), Some(MoreKind::Control));

@@ -387,7 +387,8 @@ mod tests {
         let pulled = [named(Verb::Read, "origin"), named(Verb::Read, "origin"), on(Verb::Write, WORKSPACE)];
         let pulled = git(&pulled).unwrap();
         assert_eq!((pulled.remotes, pulled.network), (vec!["origin".to_owned()], project().network));
-        let by_address = git(&[named(Verb::Read, "git@h:x/y"), Effect::new(Verb::Read, ssh.clone())]).unwrap();
+        let by_address =
+            git(&[named(Verb::Read, "git@h:x/y"), Effect::new(Verb::Read, ssh.clone())]).unwrap();
         assert_eq!(by_address.remotes, ["git@h:x/y"]);
         assert!(git(&[named(Verb::Send, "origin")]).is_err());
         assert!(git(&[Effect::new(Verb::Send, ssh)]).is_err());

@@ -211,7 +211,8 @@ impl Engine {
         enforced: Enforced,
         facts: &Facts,
     ) -> bool {
-        let is_left = || matches!(self.bundle.contained(self.state.place(), action, read.effects.get()), Some(Err(_)));
+        let is_left =
+            || matches!(self.bundle.contained(self.state.place(), action, read.effects.get()), Some(Err(_)));
         let can_contain = enforced == Enforced::Executed && level_of(facts) > Level::None;
         can_contain && runs_git(read.effects.get()) && is_left()
     }

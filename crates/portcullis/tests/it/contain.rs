@@ -160,7 +160,8 @@ fn a_helper_that_was_changed_since_it_was_installed_is_refused() {
     if is_skipped(Level::Process, probe(&helper).unwrap().reached, "") {
         return;
     }
-    let digest = Command::new("sha256sum").arg("portcullis-contain").current_dir(folder.path()).output().unwrap();
+    let digest =
+        Command::new("sha256sum").arg("portcullis-contain").current_dir(folder.path()).output().unwrap();
     fs::write(at("portcullis-contain.sha256"), digest.stdout).unwrap();
     let run = || {
         let mut command = Command::new(at("portcullis"));

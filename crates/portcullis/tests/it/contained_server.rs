@@ -182,15 +182,20 @@ fn the_profile_of_a_server_is_learned_from_a_session() {
         return println!("SKIPPED: nothing can be traced on this machine");
     }
     let draft = world.folder.path().join("draft.toml");
-    let learn = ["init", "--learn", "--server", "probe", "-o", draft.to_str().unwrap(), "--", "python3", "server.py"];
+    let learn =
+        ["init", "--learn", "--server", "probe", "-o", draft.to_str().unwrap(), "--", "python3", "server.py"];
     let mut server = world.command(&learn);
-    let mut server = server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut server =
+        server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut to = server.stdin.take().unwrap();
     let mut from = BufReader::new(server.stdout.take().unwrap());
     let hello = ask(&mut to, &mut from, 1, "initialize", &serde_json::from_str(HELLO).unwrap());
     assert_eq!(hello["result"]["serverInfo"]["name"], "probe");
     let called = ask(&mut to, &mut from, 2, "tools/call", &json!({"name": "query_db", "arguments": {}}));
-    assert!(called.to_string().contains("PermissionError") || called.to_string().contains("OSError"), "{called}");
+    assert!(
+        called.to_string().contains("PermissionError") || called.to_string().contains("OSError"),
+        "{called}"
+    );
     drop(to);
     assert!(server.wait().unwrap().success());
     let text = fs::read_to_string(&draft).unwrap();

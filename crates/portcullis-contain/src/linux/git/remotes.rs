@@ -17,7 +17,8 @@ use crate::profile::Invocation;
 /// What `git fetch` calls the remote that is not named.
 const USUAL: &str = "origin";
 /// How settings begin that say how remotes are reached.
-const REACHING: &str = r"^(core\.(sshcommand|gitproxy)|credential\..*|http\..*|ssh\..*|protocol\..*|url\..*)$";
+const REACHING: &str =
+    r"^(core\.(sshcommand|gitproxy)|credential\..*|http\..*|ssh\..*|protocol\..*|url\..*)$";
 /// Most of them.
 const SETTINGS_MAX: usize = 256;
 /// What is fetched of a remote that no settings speak of.
@@ -68,7 +69,9 @@ impl Fetched {
             let Some(resolved) = git.ask_line(&["ls-remote", "--get-url", "--", name]) else { continue };
             if let Some(local) = local(git, &resolved) {
                 let tips = git.ask(&["ls-remote", "--", &resolved]).unwrap_or_default();
-                fetched.tips.extend(tips.lines().filter_map(|line| line.split('\t').next().map(str::to_owned)));
+                fetched
+                    .tips
+                    .extend(tips.lines().filter_map(|line| line.split('\t').next().map(str::to_owned)));
                 fetched.read.push(local);
                 continue;
             }
@@ -128,7 +131,8 @@ fn remotes(git: &Git, names: &[String], words: &[String]) -> Vec<String> {
     let mut all: Vec<String> = names.to_vec();
     if names.iter().any(|name| name == USUAL) {
         let branch = git.ask_line(&["symbolic-ref", "--quiet", "--short", "HEAD"]);
-        let follows = branch.and_then(|branch| git.ask_line(&["config", "--get", &format!("branch.{branch}.remote")]));
+        let follows =
+            branch.and_then(|branch| git.ask_line(&["config", "--get", &format!("branch.{branch}.remote")]));
         all.extend(follows.filter(|name| name != "."));
     }
     if words.iter().any(|word| ALL.contains(&word.as_str())) {
@@ -188,7 +192,8 @@ impl Copy<'_> {
     /// Makes it: it borrows the project's objects, so that only new ones are fetched.
     fn make(&self) -> Option<()> {
         let format = self.git.ask_line(&["rev-parse", "--show-object-format"])?;
-        let path = |name: &str| self.git.ask_line(&["rev-parse", "--path-format=absolute", "--git-path", name]);
+        let path =
+            |name: &str| self.git.ask_line(&["rev-parse", "--path-format=absolute", "--git-path", name]);
         let folder = self.folder.to_str()?;
         let format = format!("--object-format={format}");
         self.git.ask(&["init", "--quiet", "--bare", "--template=", &format, folder])?;
@@ -217,10 +222,12 @@ impl Copy<'_> {
 
     /// Fetches what the remote's settings say and the command names. Whether that worked; git says why it did not.
     fn fetch(&self, name: &str, url: &str, is_remote: bool, words: &[String]) -> bool {
-        let stated = is_remote.then(|| self.git.ask(&["config", "--get-all", &format!("remote.{name}.fetch")]));
+        let stated =
+            is_remote.then(|| self.git.ask(&["config", "--get-all", &format!("remote.{name}.fetch")]));
         let stated = stated.flatten().unwrap_or_default();
         let sources = stated.lines().filter_map(|line| line.trim_start_matches('+').split(':').next());
-        let mut names: Vec<String> = sources.filter(|source| source.starts_with("refs/")).map(str::to_owned).collect();
+        let mut names: Vec<String> =
+            sources.filter(|source| source.starts_with("refs/")).map(str::to_owned).collect();
         if names.is_empty() {
             names.push(HEADS.to_owned());
         }
@@ -246,7 +253,8 @@ impl Copy<'_> {
         let mut git = there.command(&arguments);
         git.env_remove("GIT_NO_LAZY_FETCH");
         // How the project says that remotes are reached. Relative programs in it lead nowhere from this folder.
-        let settings = self.git.ask(&["config", "--local", "-z", "--get-regexp", REACHING]).unwrap_or_default();
+        let settings =
+            self.git.ask(&["config", "--local", "-z", "--get-regexp", REACHING]).unwrap_or_default();
         let pairs = settings.split('\0').filter_map(|pair| pair.split_once('\n')).take(SETTINGS_MAX);
         let mut count = 0;
         for (number, (key, value)) in pairs.enumerate() {
@@ -261,7 +269,8 @@ impl Copy<'_> {
 
 /// What a command names of a remote by the form of its name.
 fn named(words: &[String]) -> impl Iterator<Item = String> {
-    let plain = |word: &&str| word.chars().all(|c| c.is_alphanumeric() || "/-_.".contains(c)) && !word.contains("..");
+    let plain =
+        |word: &&str| word.chars().all(|c| c.is_alphanumeric() || "/-_.".contains(c)) && !word.contains("..");
     let sources = words.iter().filter_map(|word| word.trim_start_matches('+').split(':').next());
     let known = sources.filter(|word| NAMED.iter().any(|start| word.starts_with(start))).filter(plain);
     let full = |word: &str| match word.starts_with("refs/") {
@@ -292,7 +301,9 @@ mod tests {
     #[test]
     fn proposals_are_found_by_the_form_of_their_names() {
         let command = Invocation {
-            arguments: ["-c", "git fetch origin 'pull/12/head:pr' && git log ../pull/x"].map(Into::into).to_vec(),
+            arguments: ["-c", "git fetch origin 'pull/12/head:pr' && git log ../pull/x"]
+                .map(Into::into)
+                .to_vec(),
             ..Invocation::default()
         };
         assert_eq!(named(&words(&command)).collect::<Vec<_>>(), ["refs/pull/12/head"]);

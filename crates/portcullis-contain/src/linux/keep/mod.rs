@@ -82,7 +82,8 @@ impl Keep {
         let targets = links::targets(nested.iter().map(PathBuf::as_path));
         for kept in &mut folders {
             let below = targets.iter().filter_map(|target| target.strip_prefix(&kept.root).ok());
-            let below: Vec<PathBuf> = below.filter(|name| kept.can_be_kept(name)).map(Path::to_owned).collect();
+            let below: Vec<PathBuf> =
+                below.filter(|name| kept.can_be_kept(name)).map(Path::to_owned).collect();
             kept.names.extend(below);
             let read = kept.read();
             kept.rights.take_back(&kept.handle);
@@ -185,7 +186,8 @@ impl Kept {
         for (own, top) in git_folders(&nested, &repositories) {
             let of_git = git::OBEYED.iter().map(|name| own.join(name));
             let settings = git::SETTINGS.iter().map(|name| root.join(&own).join(name));
-            let besides = settings.flat_map(|settings| git::obeyed_besides(&settings, &root.join(&top), &home));
+            let besides =
+                settings.flat_map(|settings| git::obeyed_besides(&settings, &root.join(&top), &home));
             let shown = besides.filter_map(|path| path.strip_prefix(&root).ok().map(Path::to_owned));
             let all = of_git.chain(shown.filter(|path| !path.as_os_str().is_empty()));
             for name in all.filter(|name| !is_at_top(name)) {
@@ -194,7 +196,19 @@ impl Kept {
         }
         let (entries, between) = (Entries::new(), BTreeMap::new());
         let removable = BTreeSet::from_iter(removable);
-        let kept = Self { root, handle, rights, names, nested, is_cache, entries, between, removable, own, repositories };
+        let kept = Self {
+            root,
+            handle,
+            rights,
+            names,
+            nested,
+            is_cache,
+            entries,
+            between,
+            removable,
+            own,
+            repositories,
+        };
         Ok(kept)
     }
 
@@ -301,9 +315,10 @@ impl Kept {
     fn all_new_had(&self, path: &Path, work: &Work) -> bool {
         let mut now = Entries::new();
         let (known, mut room) = (Entries::new(), Room::full());
-        let looked = work.brought.is_some().then(|| {
-            look(&self.handle, &self.rights, path, Content::Of(&known), &mut room, &mut now)
-        });
+        let looked = work
+            .brought
+            .is_some()
+            .then(|| look(&self.handle, &self.rights, path, Content::Of(&known), &mut room, &mut now));
         looked.flatten().is_some()
             && now.iter().filter(|(_, entry)| !entry.is_folder()).all(|(path, _)| self.had(path, work))
     }
@@ -313,8 +328,12 @@ impl Kept {
         let is_it = work.settings && self.own.contains(path) && is_settings(path);
         let Entry::File { content, mode, owner } = before else { return false };
         let now = self.rights.entry(&self.handle, path, Read::All, &mut Room::full());
-        let Ok(Some(Entry::File { content: new, mode: new_mode, owner: new_owner })) = now else { return false };
-        let (Ok(was), Ok(now)) = (std::str::from_utf8(content), std::str::from_utf8(&new)) else { return false };
+        let Ok(Some(Entry::File { content: new, mode: new_mode, owner: new_owner })) = now else {
+            return false;
+        };
+        let (Ok(was), Ok(now)) = (std::str::from_utf8(content), std::str::from_utf8(&new)) else {
+            return false;
+        };
         is_it && (*mode, *owner) == (new_mode, new_owner) && git::changes_only_what_branches_follow(was, now)
     }
 

@@ -102,9 +102,8 @@ impl Kept {
                 .and_then(Path::parent)
                 .is_some_and(is_git)
         };
-        let shares = || {
-            own.parent().is_some_and(|within| within.ends_with("worktrees")) && kept.shares_a_folder(own)
-        };
+        let shares =
+            || own.parent().is_some_and(|within| within.ends_with("worktrees")) && kept.shares_a_folder(own);
         above("worktrees") && shares() || above("modules") && kept.is_harmless_folder(own)
     }
 }

@@ -185,11 +185,18 @@ fn what_hooks_call_gets_nowhere_either() {
     let (client, project) = (Client::containing(Program::Small), Project::new());
     project.is_a_repository();
     let planted = "#!/bin/sh\necho ran >> ran; echo x > ../outside; echo x > .envrc; echo x > .git/hooks/pre-push; true\n";
-    let plant = format!("mkdir -p .husky && for h in pre-commit post-checkout post-merge; do printf '{planted}' > .husky/$h; done");
+    let plant = format!(
+        "mkdir -p .husky && for h in pre-commit post-checkout post-merge; do printf '{planted}' > .husky/$h; done"
+    );
     fs::write(project.path().join("build.sh"), plant).unwrap();
-    for (number, line) in ["sh build.sh", "git commit -qam work", "git checkout -q -b x", "git pull -q --no-rebase --no-edit origin main"]
-        .iter()
-        .enumerate()
+    for (number, line) in [
+        "sh build.sh",
+        "git commit -qam work",
+        "git checkout -q -b x",
+        "git pull -q --no-rebase --no-edit origin main",
+    ]
+    .iter()
+    .enumerate()
     {
         // Such attempts end a session soon, so each command has one of its own.
         let mut event: Value =

@@ -59,7 +59,9 @@ fn where_links_lead_is_protected_too() {
         symlink(target, at(link)).unwrap();
     }
     let done = put_back(&root, |at| {
-        for name in ["tools/check", "config/agent.json", "docs/rules.md", "skills/one/SKILL.md", "skills/one/new"] {
+        for name in
+            ["tools/check", "config/agent.json", "docs/rules.md", "skills/one/SKILL.md", "skills/one/new"]
+        {
             fs::write(at(name), "evil").unwrap();
         }
         fs::write(at("config/absent.json"), "evil").unwrap();
