@@ -44,7 +44,6 @@ use portcullis_trajectory::memory::{Context, RunMemory};
 use serde_json::Value;
 
 pub use portcullis_trajectory::sources::Verification;
-use portcullis_trajectory::things::Touched;
 
 pub use self::answers::{Answer, AnswerError, Decider, Edit, Lasts, Says, ShownRequest};
 pub use self::approvals::{ANSWERED, EDITED};
@@ -472,10 +471,8 @@ impl Engine {
             self.profile_by_bundle(&action, &read, &decision, enforced, &facts).unzip();
         let (contain, contained) = profile.map(|profile| Self::contain(batch, profile)).unzip();
         let body = EventBody::Enforcement { action: Some(action.id), enforced, call, contained };
-        let touched = match enforced.may_happen() {
-            true => self.touched(&action, &read, sources),
-            false => Touched::default(),
-        };
+        let touched =
+            enforced.may_happen().then(|| self.touched(&action, &read, sources)).unwrap_or_default();
         let enforcement = batch.push_tainted(Actor::gate(), Some(verdict), body, Self::written(&touched));
         batch.keep_touched(enforcement, touched);
         batch.keep_prediction(enforcement, prediction);
