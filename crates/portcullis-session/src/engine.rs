@@ -471,8 +471,10 @@ impl Engine {
             self.profile_by_bundle(&action, &read, &decision, enforced, &facts).unzip();
         let (contain, contained) = profile.map(|profile| Self::contain(batch, profile)).unzip();
         let body = EventBody::Enforcement { action: Some(action.id), enforced, call, contained };
-        let touched =
-            enforced.may_happen().then(|| self.touched(&action, &read, sources)).unwrap_or_default();
+        let touched = match enforced.may_happen() {
+            true => self.touched(&action, &read, sources),
+            false => Default::default(),
+        };
         let enforcement = batch.push_tainted(Actor::gate(), Some(verdict), body, Self::written(&touched));
         batch.keep_touched(enforcement, touched);
         batch.keep_prediction(enforcement, prediction);
