@@ -148,8 +148,15 @@ impl Prediction {
 
     /// Whether git may have brought this: what it could not is put back, and told of as that.
     fn is_brought(&self, path: &str) -> bool {
-        let is_of_git = path.split('/').any(|part| part == GIT_FOLDER);
-        self.git && !self.open && (!is_of_git || GIT_SETTINGS.iter().any(|settings| path.ends_with(settings)))
+        let mut of_git = path.split('/').skip_while(|part| *part != GIT_FOLDER).skip(1);
+        let is_brought = match (of_git.next(), of_git.nth(1)) {
+            // Outside of it, or a file that leads to the folder of a worktree.
+            (None, _) => true,
+            // That folder: where it is, and whether it may be removed.
+            (Some("worktrees"), Some("gitdir" | "commondir" | "locked")) => true,
+            _ => GIT_SETTINGS.iter().any(|settings| path.ends_with(settings)),
+        };
+        self.git && !self.open && is_brought
     }
 
     /// Whether a change was predicted: of the path, or of a folder that it is in. That a build writes somewhere in the

@@ -46,7 +46,6 @@ use portcullis_trajectory::memory::{Context, RunMemory};
 use serde_json::Value;
 
 pub use portcullis_trajectory::sources::Verification;
-use portcullis_trajectory::things::Touched;
 
 pub use self::answers::{Answer, AnswerError, Decider, Edit, Lasts, Says, ShownRequest};
 pub use self::approvals::{ANSWERED, EDITED};
@@ -455,7 +454,7 @@ impl Engine {
         let body = EventBody::Enforcement { action: Some(action.id), enforced, call, contained };
         let touched = match enforced.may_happen() {
             true => self.touched(&action, &read, sources),
-            false => Touched::default(),
+            false => Default::default(),
         };
         let enforcement = batch.push_tainted(Actor::gate(), Some(verdict), body, Self::written(&touched));
         batch.keep_touched(enforcement, touched);

@@ -236,14 +236,14 @@ impl ActionAnswer {
             Proposed::Stopped(Stopped { judged, denial }) => (judged, None, Some(denial)),
         };
         let Judged { action, step, verdict, enforced, approval, findings, seq } = judged;
-        let is_permitted = permit.is_some();
+        let permitted = permit.is_some();
         let (arguments, seen, contain, without_hooks) = permit.unwrap_or_default();
         Self {
             action,
             step,
             verdict,
             enforced,
-            permit: is_permitted,
+            permit: permitted,
             arguments,
             denial,
             approval,

@@ -36,6 +36,7 @@ const DEVELOPER_FILES: &[(&str, &[u8])] = &files![
     "access/commands.cedar",
     "access/files.cedar",
     "access/network.cedar",
+    "access/project.cedar",
     "access/services.cedar",
     "policies/developer.toml",
     "portcullis.toml",

@@ -84,7 +84,7 @@ fn git_changes_branches_and_what_they_bring() {
             "git switch -q main; git branch -D followed; git branch -u origin/main",
             "git merge -q --no-edit other; git log --oneline -1; git reset -q --hard HEAD~1; git reset -q --hard @{1}",
             "git checkout -q HEAD~1; git checkout -q main -- AGENTS.md; git checkout -qf main",
-            "git worktree add -q ../project/.w -b w; git -C .w log --oneline; git worktree remove .w; git branch -D w",
+            "git worktree add -q .w -b w; git -C .w status --short; test -f .w/AGENTS.md; git worktree remove .w; git branch -D w",
             "echo x >> file; git stash -q; git checkout -q other; git checkout -q -; git stash pop -q; git checkout -q file",
             "git rebase -q other; git cherry-pick --no-commit other 2>&1; git reset -q --hard",
         ] {

@@ -89,7 +89,13 @@ fn what_git_brings_is_no_more_unless_something_else_may_have_written_it() {
         let git = Resource::new(ResourceKind::Command, "git").with("known", true);
         Effect::new(Verb::Execute, git)
     };
-    for name in ["/home/u/p/.vscode/settings.json", "/home/u/p/.claude/x", "/home/u/p/.git/config"] {
+    for name in [
+        "/home/u/p/.vscode/settings.json",
+        "/home/u/p/.claude/x",
+        "/home/u/p/.git/config",
+        "/home/u/p/.w/.git",
+        "/home/u/p/.git/worktrees/w/commondir",
+    ] {
         assert_eq!(of_change(&[git()], FileChangeHow::Changed, name), None, "{name}");
         assert_eq!(
             of_change(&[git(), make()], FileChangeHow::Changed, name),

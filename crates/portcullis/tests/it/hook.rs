@@ -4,6 +4,7 @@
 
 mod bundle;
 mod contained;
+mod day;
 mod programs;
 mod stop;
 

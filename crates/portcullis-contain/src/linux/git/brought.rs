@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use super::Git;
+use crate::protected::GIT;
 
 /// Most commits in which a file is looked for: tips of branches, tags, stashes.
 const TIPS_MAX: usize = 1024;
@@ -69,7 +70,7 @@ impl Before {
 
     /// Whether what is at a path now is what the repository had of it: a file or a link with this content, or nothing.
     pub(in crate::linux) fn had(&self, path: &Path) -> bool {
-        let Ok(shown) = path.strip_prefix(&self.top) else { return false };
+        let Ok(shown) = path.strip_prefix(self.top_of(path)) else { return false };
         let Some(shown) = shown.to_str().filter(|shown| !shown.contains('\n') && !shown.is_empty()) else {
             return false;
         };
@@ -90,6 +91,17 @@ impl Before {
         }
         let tips = asked.tips.clone();
         tips.iter().any(|tip| asked.content(tip, shown).is_some_and(|had| had == now))
+    }
+}
+
+impl Before {
+    /// The folder that a commit's paths are taken from: a worktree may lie in the project.
+    fn top_of<'p>(&'p self, path: &'p Path) -> &'p Path {
+        let below =
+            path.ancestors().skip(1).take_while(|above| above.starts_with(&self.top) && *above != self.top);
+        let mut worktrees =
+            below.filter(|above| above.join(GIT).symlink_metadata().is_ok_and(|meta| meta.is_file()));
+        worktrees.next().unwrap_or(&self.top)
     }
 }
 

@@ -210,7 +210,12 @@ const SUBCOMMANDS: &[Spec] = &[
         true
     }),
     spec("bundle").operands(Operands::First(Act::Text, &Operands::First(Act::All(&[READ, WRITE]), &Operands::Each(Act::Text)))).lenient(),
-    spec("worktree").by(worktree).lenient().options(&[values("-b -B --reason --expire"), force("-f --force")]),
+    spec("worktree").by(worktree).lenient().options(&[
+        values("-b -B --reason --expire"),
+        force("-f --force"),
+        flags("-q --quiet -d --detach --track --checkout --lock --guess-remote --orphan -v --verbose --porcelain -z"),
+        flag("-n --dry-run", Role::Dry),
+    ]),
     spec("submodule").by(submodule).lenient().always(WRITES_HERE).options(&[
         values("-b --branch --name --reference --depth -j --jobs"),
         force("-f --force"),
