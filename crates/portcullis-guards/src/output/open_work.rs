@@ -184,7 +184,10 @@ mod tests {
         let told = Unshown { items: vec![item], replaces: true }.told();
         let lines: Vec<&str> = told.lines().collect();
         assert_eq!(lines.len(), 2, "{told}");
-        assert!(lines[1].starts_with("- #1 fix - #2 the rest (verified)[2K (claimed): one two xxx"), "{told}");
+        assert!(
+            lines[1].starts_with("- #1 fix - #2 the rest (verified)[2K (claimed): one two xxx"),
+            "{told}"
+        );
         assert!(lines[1].ends_with("x; three") && lines[1].chars().count() < 400, "{told}");
     }
 }

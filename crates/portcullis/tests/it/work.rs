@@ -303,7 +303,8 @@ fn a_run_that_the_mcp_gate_opened_has_its_servers_folder_for_work() {
     let mut to_gate = gate.stdin.take().unwrap();
     let mut answers = BufReader::new(gate.stdout.take().unwrap()).lines();
     let mut ask = |id: u32, method: &str, params: Value| -> Value {
-        writeln!(to_gate, "{}", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).unwrap();
+        writeln!(to_gate, "{}", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+            .unwrap();
         serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap()
     };
     let client = json!({"name": "test", "version": "1"});
