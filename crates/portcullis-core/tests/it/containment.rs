@@ -77,7 +77,7 @@ fn mistakes_in_profiles_have_a_place_and_advice() {
             portcullis.toml:5:9: `process ` is not a value of `level` (did you mean `process`?)
             portcullis.toml:4:1: unknown field `wriet` in the profile (did you mean `write`?)
             portcullis.toml:3:11: there is no profile `projct` (did you mean `project`?)
-            portcullis.toml:7:11: there is no profile `b` (expected one of: a, read-only, project, fetch, none)"#]],
+            portcullis.toml:7:11: there is no profile `b` (expected one of: a, read-only, project, git, fetch, none)"#]],
     );
     wrong(
         "[profile.a]\nextends = 'b'\n[profile.b]\nextends = 'c'\n[profile.c]\nextends = 'b'\n",
@@ -129,7 +129,7 @@ fn mistakes_in_contain_have_a_place_and_advice() {
         &expect![[r#"
             portcullis.toml:3:1: unknown field `contian` in the server (did you mean `contain`?)
             portcullis.toml:6:1: unknown field `read` in the contain (expected one of: profile)
-            portcullis.toml:8:11: there is no profile `y` (expected one of: fetch, project, read-only)"#]],
+            portcullis.toml:8:11: there is no profile `y` (expected one of: fetch, git, project, read-only)"#]],
     );
     wrong(
         "[effects]\nunknown = 'contian'\n",

@@ -8,7 +8,7 @@ use portcullis_core::id::Digest;
 
 use super::server::server_name;
 use super::{Engine, LAPSES_PER_CLOSE_MAX};
-use crate::batch::Batch;
+use crate::batch::{Batch, BatchBuilder};
 use crate::configuration;
 use crate::env::Env;
 
@@ -26,23 +26,29 @@ impl Engine {
         let mut batch = self.builder(env);
         let key = self.key.is_none().then(|| Self::new_key(&mut batch));
         batch.push_with(Actor::gate(), None, EventBody::Config(ConfigChange::Resumed { parent }), [key]);
-        let policy = self.state.policy().to_owned();
-        let bundle = self.bundle.digest();
-        let configuration = Some(configuration::digest(bundle));
-        let change = ConfigChange::BundleLoaded { bundle, configuration, policy, mode };
-        batch.push(Actor::gate(), None, EventBody::Config(change));
+        self.load(&mut batch, self.bundle.digest(), mode);
         batch.finish()
     }
 
     /// A new bundle reaches the run.
     pub fn reload(&self, env: &mut dyn Env, bundle: &Bundle) -> Batch {
         let mut batch = self.builder(env);
+        self.load(&mut batch, bundle.digest(), bundle.mode);
+        batch.finish()
+    }
+
+    /// A bundle comes into force. What waits for a person lapses if it is another one: it was held by other rules.
+    fn load(&self, batch: &mut BatchBuilder<'_>, bundle: Digest, mode: Mode) {
         let policy = self.state.policy().to_owned();
-        let (bundle, mode) = (bundle.digest(), bundle.mode);
         let configuration = Some(configuration::digest(bundle));
         let change = ConfigChange::BundleLoaded { bundle, configuration, policy, mode };
         batch.push(Actor::gate(), None, EventBody::Config(change));
-        batch.finish()
+        if self.state.bundle() != Some(bundle) {
+            let pending = self.state.pending_approvals();
+            for (approval, about) in pending.into_iter().take(LAPSES_PER_CLOSE_MAX) {
+                self.expire(batch, approval, about);
+            }
+        }
     }
 
     /// A server listed its tools. `origin` is the command that started it, where the surface knows that.

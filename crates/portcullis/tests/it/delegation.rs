@@ -260,7 +260,7 @@ fn a_client_of_mcp_is_below_the_run_that_it_names() {
         let program = env!("CARGO_BIN_EXE_portcullis");
         let folder = served.path().to_str().unwrap();
         let mut gate = state
-            .command(&["mcp", "--parent", parent, "--", program, "demo-server", folder])
+            .command(&["mcp", "--session", parent, "--parent", parent, "--", program, "demo-server", folder])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -28,7 +28,8 @@ mod delegation;
 mod display;
 #[cfg(test)]
 mod erase;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 #[path = "../../../portcullis-contain/tests/it/expected.rs"]
 mod expected;
 #[cfg(test)]
