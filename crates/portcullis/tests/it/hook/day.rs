@@ -5,9 +5,10 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use portcullis_contain::{Contained, Level, probe};
 use serde_json::{Value, json};
@@ -198,13 +199,33 @@ fn a_dev_server_in_the_background() {
     }
     let serves = "require('http').createServer((_, answer) => answer.end('x')).listen(8123, '127.0.0.1');\n";
     let Some(mut day) = Day::begin(&[("index.html", "hello\n"), ("server.js", serves)]) else { return };
-    let mut server: Child = day.permitted("node server.js").stderr(Stdio::null()).spawn().unwrap();
+    // As a client does, with a process group of its own, which it ends as a whole.
+    let mut server: Child = day
+        .permitted("node server.js")
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     std::thread::sleep(Duration::from_millis(1500));
     // At the level `process` there is no network to listen on.
     let helper = Contained::with_helper(Path::new(env!("CARGO_BIN_EXE_portcullis-contain"))).unwrap();
     let has_network = probe(&helper).unwrap().reached == Level::Namespace;
     assert_eq!(server.try_wait().unwrap().is_none(), has_network);
     day.works("ls && cat index.html");
-    let _gone = server.kill();
+    let left = || {
+        let folders = fs::read_dir("/proc").unwrap().flatten().map(|process| process.path().join("cwd"));
+        let project = day.project();
+        folders.filter_map(|folder| fs::read_link(folder).ok()).any(|folder| folder == project)
+    };
+    assert_eq!(left(), has_network, "a process works in the project while the server is there");
+    let group = format!("-{}", server.id());
+    let _gone = Command::new("kill").args(["-TERM", "--", &group]).status().unwrap();
     server.wait().unwrap();
+    let until = Instant::now() + Duration::from_secs(10);
+    while left() {
+        assert!(Instant::now() < until, "the server goes on after it was ended");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
