@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
-use portcullis_contain::{Contained, Ended, Invocation, Level, Output, Profile, Watch, project};
+use portcullis_contain::{Contained, Ended, Invocation, Level, Missing, Output, Profile, Watch, settle};
+use portcullis_core::bundle::built_in_profile;
+use portcullis_core::profile::Places;
 
 /// What is run, and whether it should be run more seldom, since it takes long.
 struct Work {
@@ -25,6 +27,7 @@ struct Work {
     words: Vec<String>,
     folder: PathBuf,
     divide: usize,
+    profile: &'static str,
 }
 
 /// Rounds of the shortest work without an argument.
@@ -107,16 +110,20 @@ fn works(place: &Path) -> Vec<Work> {
     std::fs::create_dir_all(project.join("src")).unwrap();
     std::fs::write(project.join("Cargo.toml"), "[package]\nname = \"one\"\nversion = \"1.0.0\"\n").unwrap();
     std::fs::write(project.join("src/lib.rs"), "pub fn one() -> u32 { 1 }\n").unwrap();
+    let made = Command::new("git").args(["init", "-q"]).arg(&project).status().unwrap();
+    assert!(made.success(), "git makes a repository");
     std::fs::write(project.join("package.json"), "{\"scripts\": {\"test\": \"node -e 1\"}}").unwrap();
     let shell = |name, divide, script: &str| Work {
         name,
         words: ["sh", "-c", script].map(str::to_owned).to_vec(),
         folder: project.clone(),
         divide,
+        profile: "project",
     };
+    let status = Work { profile: "git", ..shell("status", 4, "git status --short") };
     vec![
-        Work { name: "true", words: vec!["/bin/true".to_owned()], folder: small, divide: 1 },
-        Work { name: "many", words: vec!["/bin/true".to_owned()], folder: project.clone(), divide: 4 },
+        Work { folder: small, words: vec!["/bin/true".to_owned()], ..shell("true", 1, "") },
+        Work { words: vec!["/bin/true".to_owned()], ..shell("many", 4, "") },
         shell("python", 2, "python3 -c 1"),
         shell("starts", 4, "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done"),
         shell(
@@ -124,11 +131,7 @@ fn works(place: &Path) -> Vec<Work> {
             4,
             "python3 -c \"import os\nfor n in range(2000):\n f=open('made','w'); f.close(); os.rename('made','named')\"",
         ),
-        shell(
-            "pytest",
-            10,
-            "python3 -m pytest -q -p no:cacheprovider test_one.py || python3 -m unittest test_one.py",
-        ),
+        shell("pytest", 10, &format!("{} -m pytest -q -p no:cacheprovider test_one.py", with_pytest())),
         shell("cargo", 10, "rm -rf target; cargo check --offline -q"),
         shell("npm", 10, "npm test --silent"),
         shell(
@@ -136,8 +139,28 @@ fn works(place: &Path) -> Vec<Work> {
             10,
             "mkdir new && cp Cargo.toml new && cd new && git init -q && git add . && git -c user.name=a -c user.email=a@b commit -qm x; cd .. && rm -rf new",
         ),
+        shell("status under `project`", 4, "git status --short"),
+        status,
         shell("copy", 10, "rm -rf more; cp -r many more"),
     ]
+}
+
+/// A Python that has pytest, itself and not the program of a version manager that starts it.
+fn with_pytest() -> String {
+    let own = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
+    let own = String::from_utf8(own.stdout).unwrap().trim().to_owned();
+    let has_it = |python: &String| {
+        let asked = Command::new(python).args(["-m", "pytest", "--version"]).output();
+        asked.is_ok_and(|asked| asked.status.success())
+    };
+    [own, "/usr/bin/python3".to_owned()].into_iter().find(has_it).expect("pytest is installed")
+}
+
+fn profile(work: &Work, home: Option<&Path>) -> Profile {
+    let folder = Some(work.folder.as_path());
+    let places = Places { workspace: folder, home, here: folder };
+    let stated = built_in_profile(work.profile).unwrap().at(&places).unwrap();
+    settle(stated, home, Missing::Refused).unwrap()
 }
 
 fn runners() -> Vec<(&'static str, Runner)> {
@@ -156,7 +179,7 @@ fn runners() -> Vec<(&'static str, Runner)> {
         all.push((
             name,
             Box::new(move |work| {
-                let profile = Profile { watch, ..project(&work.folder, home.as_deref()).unwrap() };
+                let profile = Profile { watch, ..profile(work, home.as_deref()) };
                 run_contained(&contained, profile, level, work);
             }),
         ));

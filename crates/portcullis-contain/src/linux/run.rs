@@ -354,6 +354,9 @@ fn works(
     Ok((work, fetched))
 }
 
+/// At each start npm would look for a newer version of itself, since it cannot note outside the project when it did.
+const NPM_NOTIFIER: (&str, &str) = ("npm_config_update_notifier", "false");
+
 /// Variables of the helper, which it leaves to the command, and those for the command alone.
 struct Environment {
     now: BTreeMap<OsString, OsString>,
@@ -384,6 +387,7 @@ fn environment(
         _ => place.temporary(),
     };
     now.insert("TMPDIR".into(), temporary.into());
+    now.entry(NPM_NOTIFIER.0.into()).or_insert_with(|| NPM_NOTIFIER.1.into());
     now.extend(proxy::variables(profile));
     Ok(Environment { now, late })
 }

@@ -243,13 +243,26 @@ impl Watching {
         let pending = Registers::of(pid).ok().and_then(|registers| self.pending_call(pid, &registers));
         let told = match pending {
             Some(pending) => {
+                let ends = self.waits_for_end(&pending);
                 self.pending.insert(pid.as_raw(), pending);
-                ptrace::syscall(pid, None)
+                if ends { ptrace::syscall(pid, None) } else { ptrace::cont(pid, None) }
             }
             None => ptrace::cont(pid, None),
         };
         // It may have been killed meanwhile.
         let _gone = told;
+    }
+
+    /// Whether the end of a call says more than its begin. That a program was started is told by itself, and that it
+    /// was refused is of interest only where the profile does not let it be executed. Shells and `env` try each folder
+    /// of `PATH`, so most of these calls fail.
+    fn waits_for_end(&self, pending: &Pending) -> bool {
+        match pending {
+            Pending::Does(AttemptWhat::Execute, targets) if self.watch != Watch::All => {
+                targets.iter().any(|target| !self.roots.permit(AttemptWhat::Execute, Path::new(target)))
+            }
+            _ => true,
+        }
     }
 
     /// What is to be remembered of a call until it has been made; nothing where that is not of interest.
