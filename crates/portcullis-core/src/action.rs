@@ -9,6 +9,7 @@ use crate::event::GrantScope;
 use crate::id::{ActionId, ApprovalId, Digest, DigestBuilder, canonical_json};
 use crate::label::Label;
 use crate::likeness::Likeness;
+use crate::sequence::{Marked, Sequences};
 use crate::taint::Tainted;
 use crate::time::Timestamp;
 
@@ -64,6 +65,7 @@ pub struct Action {
     pub confidence: Option<f64>,
     digest: Digest,
     likeness: Option<Likeness>,
+    marked: Marked,
 }
 
 impl Action {
@@ -91,10 +93,12 @@ impl Action {
             confidence: None,
             digest,
             likeness,
+            marked: Marked::default(),
         }
     }
 
-    /// The same call with other arguments. Its digests are without the key of its run: see [`Self::keyed`].
+    /// The same call with other arguments. Its digests are without the key of its run, see [`Self::keyed`], and it is not
+    /// [marked](Self::marked_by).
     #[must_use]
     pub fn with_arguments(&self, arguments: Value) -> Self {
         Self::new(self.id, self.kind.clone(), arguments, self.planned.clone())
@@ -165,7 +169,14 @@ impl Action {
         self
     }
 
-    /// The action in a run: digest and likeness are keyed with the run's key. They stay in the record forever, and
+    /// The action with its marks by a bundle's rules. Linear in the marks and rules that concern its tool.
+    #[must_use]
+    pub fn marked_by(mut self, sequences: &Sequences) -> Self {
+        self.marked = self.tool().map(|tool| sequences.marked(tool, &self.arguments)).unwrap_or_default();
+        self
+    }
+
+    /// The action in a run: digest, likeness and marks are keyed with the run's key. They stay in the record forever, and
     /// without a key anyone who can guess all arguments could test the guess. The key is a payload of the run and is
     /// erased with the first of its other payloads. Call this after setting everything that the digest covers.
     #[must_use]
@@ -176,6 +187,7 @@ impl Action {
                 .part(self.digest.as_bytes())
                 .finish();
             self.likeness = self.likeness.map(|likeness| likeness.keyed(key));
+            self.marked = self.marked.keyed(key);
         }
         self
     }
@@ -189,6 +201,11 @@ impl Action {
     /// What near-identical calls have in common, or `None` without a tool or arguments. See [`Likeness`].
     pub fn likeness(&self) -> Option<Likeness> {
         self.likeness
+    }
+
+    /// What it does, by the bundle's marks.
+    pub fn marked(&self) -> &Marked {
+        &self.marked
     }
 
     /// What a `once` grant is bound to: action, arguments, bundle and principal.

@@ -418,6 +418,7 @@ mod tests {
             policy: "p".into(),
             facts: Vec::new(),
             grant: None,
+            marks: Vec::new(),
         })
     }
 

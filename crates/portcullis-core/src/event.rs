@@ -24,6 +24,7 @@ use crate::kept::{CellRecord, KeptRecord};
 use crate::label::{Label, LabelSet};
 use crate::likeness::Likeness;
 use crate::limits::EVENT_BYTES_MAX;
+use crate::sequence::Mark;
 use crate::taint::Tainted;
 use crate::time::Timestamp;
 use crate::verdict::{Escalation, PolicyAction, Verdict};
@@ -417,6 +418,9 @@ pub struct VerdictRecord {
     /// The grant that answered `review` findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<ApprovalId>,
+    /// What the call does, by the bundle's marks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Mark>,
 }
 
 /// What was done about a verdict.

@@ -39,6 +39,7 @@ pub mod policy;
 pub mod principal;
 pub mod profile;
 mod recent;
+pub mod sequence;
 pub mod site;
 pub mod state;
 pub mod taint;

@@ -111,3 +111,13 @@ pub const CONTRACT_STATEMENT_BYTES_MAX: usize = 16 << 10;
 pub const CONTRACT_NAME_BYTES_MAX: usize = 64;
 /// Surfaces or tools that one contract names.
 pub const CONTRACT_SCOPE_MAX: usize = 64;
+/// Marks that one bundle names.
+pub const MARK_RULES_MAX: usize = 1_024;
+/// Rules about what happened before, of one bundle.
+pub const SEQUENCES_MAX: usize = 4_096;
+/// Patterns of tools that one mark or rule names.
+pub const SEQUENCE_TOOLS_MAX: usize = 64;
+/// Keys of marks that a run tells apart, of all marks together.
+pub const MARK_KEYS_MAX: usize = 4_096;
+/// Places that are remembered of one mark and key, to the exact time and step.
+pub const MARK_PLACES_MAX: usize = 256;

@@ -84,6 +84,11 @@ impl Decision {
             policy: context.policy.name.clone(),
             facts: facts.records().to_vec(),
             grant: pending.grant.map(|grant| grant.approval),
+            marks: pending
+                .subject
+                .action()
+                .map(|action| action.marked().marks().to_vec())
+                .unwrap_or_default(),
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::listed::ListedTools;
 use crate::pipeline::reserved;
 use crate::principal::Principal;
 use crate::recent::Recent;
+use crate::sequence::Mark;
 use crate::time::Timestamp;
 use crate::usage::{Usage, Used};
 use crate::verdict::Verdict;
@@ -28,6 +29,7 @@ pub mod contained;
 mod counts;
 mod frozen;
 mod kept;
+pub mod marks;
 pub mod progress;
 mod work;
 
@@ -40,6 +42,7 @@ use self::counts::VerdictCounts;
 use self::frozen::RunClock;
 pub use self::frozen::RunFreeze;
 pub use self::kept::Kept;
+pub use self::marks::Marks;
 pub use self::work::Works;
 
 /// Whether the run may go on.
@@ -87,6 +90,8 @@ pub struct OpenAction {
     pub call: Option<String>,
     /// What near-identical calls have in common.
     pub likeness: Option<Likeness>,
+    /// What the latest verdict on it marked it with.
+    pub marks: Vec<Mark>,
 }
 
 /// The fold over a run's events.
@@ -125,6 +130,7 @@ pub struct RunState {
     contained: Containments,
     works: Works,
     kept: Kept,
+    marks: Marks,
 }
 
 impl RunState {
@@ -231,6 +237,11 @@ impl RunState {
     /// The session state, and what the run did to facts that outlive it.
     pub fn kept(&self) -> &Kept {
         &self.kept
+    }
+
+    /// What calls that went ahead were marked with.
+    pub fn marks(&self) -> &Marks {
+        &self.marks
     }
 
     /// How the agent is connected, as whoever opened the run says: `mcp`, `http`, `trace`, ...
@@ -392,7 +403,7 @@ impl RunState {
                 {
                     self.contained.permitted(*action, open, contained, event.seq);
                 }
-                self.apply_enforcement(*action, *enforced, call.as_deref(), event.seq);
+                self.apply_enforcement(*action, *enforced, call.as_deref(), event);
             }
             EventBody::ApprovalRequested { about, .. } => {
                 let open = about.action().and_then(|action| self.actions.get(&action));
@@ -402,7 +413,7 @@ impl RunState {
                 self.approvals.apply(event, self.clock.read(event.t), None);
             }
             EventBody::Outcome { action, status } => {
-                self.apply_outcome(*action, *status, event.actor == Actor::gate(), event.seq);
+                self.apply_outcome(*action, *status, event);
             }
             EventBody::Observation { label, tainted, .. } => {
                 self.labels.insert(label.clone());
@@ -492,6 +503,7 @@ impl RunState {
             cost_micros: proposed.cost_micros,
             call: proposed.call.clone(),
             likeness: proposed.likeness,
+            marks: Vec::new(),
         };
         self.actions.insert(proposed.action, action, OPEN_ACTIONS_MAX);
     }
@@ -502,6 +514,7 @@ impl RunState {
         let Some(id) = record.action else { return self.apply_stop(record) };
         if let Some(action) = self.actions.get_mut(&id) {
             action.last_event = seq;
+            action.marks.clone_from(&record.marks);
             let digest = action.digest;
             self.confirmations.judged(id, digest, record);
             // That the run is frozen says nothing about the action.
@@ -535,9 +548,9 @@ impl RunState {
         }
     }
 
-    fn apply_enforcement(&mut self, id: ActionId, enforced: Enforced, call: Option<&str>, seq: u64) {
+    fn apply_enforcement(&mut self, id: ActionId, enforced: Enforced, call: Option<&str>, event: &Event) {
         let Some(action) = self.actions.get_mut(&id) else { return };
-        action.last_event = seq;
+        action.last_event = event.seq;
         if let Some(call) = call {
             action.call = Some(call.to_owned());
         }
@@ -546,6 +559,8 @@ impl RunState {
             action.executing = true;
             self.executing += 1;
             self.usage.pay(action.cost_micros);
+            let now = marks::Now { at: event.t, step: action.step, seq: event.seq };
+            self.marks.happened(&action.marks, now);
             // A call that takes up one that asked for more input counts, too: that the first one did nothing is only
             // the word of its server.
             if action.side_effecting {
@@ -556,7 +571,8 @@ impl RunState {
         }
     }
 
-    fn apply_outcome(&mut self, id: ActionId, status: OutcomeStatus, by_gate: bool, seq: u64) {
+    fn apply_outcome(&mut self, id: ActionId, status: OutcomeStatus, event: &Event) {
+        let (by_gate, seq) = (event.actor == Actor::gate(), event.seq);
         let action = match self.actions.remove(&id) {
             Some(action) => {
                 self.executing -= usize::from(action.executing);
@@ -568,6 +584,9 @@ impl RunState {
             },
         };
         self.works.ended(id, &action, status, seq);
+        if status == OutcomeStatus::Ok {
+            self.marks.succeeded(&action.marks, marks::Now { at: event.t, step: action.step, seq });
+        }
         // Only what may have happened counts against the limit, and only the gate itself knows that it did not: an
         // agent or a server would say so of everything.
         let never_happened = status == OutcomeStatus::NotExecuted && by_gate;

@@ -37,6 +37,7 @@ pub fn catalogue() -> Vec<Box<dyn Guard<RunMemory>>> {
         Box::new(effects::unread::Unread),
         Box::new(effects::contained::Contained),
         Box::new(policy::ladder::Ladder),
+        Box::new(policy::sequence::SequenceRules),
         Box::new(input::intent::InputIntent),
         Box::new(input::injection::InputInjection),
         Box::new(trajectory::violations::Violations),

@@ -133,6 +133,7 @@ fn action(step: u8) -> [EventBody; 4] {
             policy: "bench".to_owned(),
             facts: Vec::new(),
             grant: None,
+            marks: Vec::new(),
         }),
         EventBody::Enforcement {
             action: Some(action),

@@ -17,6 +17,7 @@ use portcullis_core::guard::Context;
 use portcullis_core::id::ActionId;
 use portcullis_core::memory::LazyReading;
 use portcullis_core::state::RunState;
+use portcullis_core::state::marks::Now;
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use portcullis_session::dry::DryRun;
@@ -52,6 +53,56 @@ fn decide(criterion: &mut Criterion) {
                 decision
             });
         });
+    }
+    group.finish();
+}
+
+/// The marks and rules of a bundle: every call of the workload has all marks, and every rule judges it.
+fn sequences(rules: usize) -> Vec<u8> {
+    let tools = "tools = ['*']";
+    let mark =
+        |number| format!("[[mark]]\nname = 'm{number}'\n{tools}\nkey = '/text'\namount = '/priority'\n");
+    let rule = |number: usize| {
+        let of = number % MARKS;
+        let asks = [
+            format!("after = 'm{of}'\nwithin = '1s'\nverdict = 'warn'"),
+            format!("count = 'm{of}'\nat_most = 1000000000\nwithin = '1h'"),
+            format!("sum = 'm{of}'\nat_most = 1000000000\nsince = 'm{of}'"),
+            format!("count = 'm{of}'\nat_most = 1000000000\nsame = '/text'\nwithin = '100 steps'"),
+        ];
+        format!("[[sequence]]\nid = 'r{number}'\n{tools}\n{}\n", asks[number % asks.len()])
+    };
+    (0..MARKS).map(mark).chain((0..rules).map(rule)).collect::<String>().into_bytes()
+}
+
+/// Marks that the rules are about.
+const MARKS: usize = 20;
+
+/// What rules about the past add to a decision, in runs of two ages.
+fn past(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("past");
+    for rules in [0, 10, 100, 1_000] {
+        let mut files = workload::bundle_files();
+        files.insert("sequences/s.toml".to_owned(), sequences(rules));
+        let bundle = Arc::new(Bundle::load(&files).unwrap());
+        for age in [10, 10_000] {
+            let pipeline = Arc::new(portcullis_session::policy::pipeline());
+            let mut run = DryRun::open(Arc::clone(&bundle), pipeline, workload::POLICY).unwrap();
+            for step in 0..age {
+                take(&mut run, proposal(step));
+            }
+            let state = run.state();
+            let id = ActionId::from_bytes([1; 16]);
+            let action = Action::new(id, Some(workload::tool(1)), workload::arguments(1, 256), None);
+            let action = action.marked_by(&bundle.sequences);
+            // Long after: what happened lies outside of windows, and is searched all the same.
+            let now = Now { at: Timestamp::from_micros(i64::MAX), step: state.steps() + 1, seq: state.seq() };
+            group.bench_function(BenchmarkId::new(format!("{rules} rules"), age), |bencher| {
+                bencher.iter(|| {
+                    bundle.sequences.fired(&workload::tool(1), black_box(action.marked()), state.marks(), now)
+                });
+            });
+        }
     }
     group.finish();
 }
@@ -100,5 +151,5 @@ fn take(run: &mut DryRun, proposal: Proposal) {
     run.outcome(judged.action.id, OutcomeStatus::Ok, Some("the note was filed".to_owned()));
 }
 
-criterion_group!(benches, decide, step);
+criterion_group!(benches, decide, past, step);
 criterion_main!(benches);

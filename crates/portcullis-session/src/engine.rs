@@ -327,6 +327,7 @@ impl Engine {
             .in_directory(directory)
             .of_server(server.map(|server| server_name(&server)))
             .with_confidence(confidence)
+            .marked_by(&self.bundle.sequences)
             .keyed(self.key.as_ref());
         (action, call.map(|call| self.call_name(&call)))
     }

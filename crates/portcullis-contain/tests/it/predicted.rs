@@ -49,26 +49,21 @@ const PLAIN: &[&str] =
 const ONLY_CONTAINMENT_SEES: &[(&str, &str, &str)] = &[
     ("npm", "changed", "~/.npm/"),
     ("npx", "changed", "~/.npm/"),
-    ("npm", "connected", "socket AF_INET"),
     ("npm", "started", "git-remote-https"),
     ("npm", "started", "ssh"),
     ("pip", "connected", "socket AF_INET6"),
     ("venv", "connected", "socket AF_INET6"),
-    ("venv", "started", "cut"),
-    ("venv", "started", "getopt"),
-    ("venv", "started", "lsb_release"),
+    // A version manager's script may be what starts Python.
+    ("venv", "started", ""),
     ("gcloud", "changed", "~/.config/gcloud/"),
     ("gcloud", "connected", "socket AF_INET"),
     ("gcloud", "started", ""),
     ("terraform", "changed", "~/.terraform.d/"),
-    ("terraform", "connected", "socket AF_INET"),
     ("gcc", "started", "cc1"),
-    ("gcc", "started", "collect2"),
-    ("gcc", "started", "as"),
-    ("gcc", "started", "ld"),
     ("git", "started", "git-"),
     ("git", "started", "ssh"),
-    ("submodule", "started", "basename"),
+    ("submodule", "started", ""),
+    ("xdg-open", "started", ""),
     ("filter-branch", "started", ""),
     ("maintenance", "started", "systemctl"),
     ("scp", "started", "ssh"),
@@ -85,6 +80,8 @@ const ONLY_CONTAINMENT_SEES: &[(&str, &str, &str)] = &[
     // What `/etc/profile` runs.
     ("bash", "started", "id"),
 ];
+/// What looks for newer versions of itself, and only from time to time.
+const SELDOM: &[&str] = &["terraform"];
 /// Words of commands that take seconds, or differ with what is installed.
 const SLOW: &[&str] = &[
     "npm",
@@ -464,8 +461,9 @@ fn commands_do_what_was_predicted() {
         "more than was predicted, and not in the list:\n{}",
         count.unlisted.join("\n")
     );
-    let is_unused =
-        |(at, (word, ..)): &(usize, &(&str, &str, &str))| !count.listed.contains(at) && is_installed(word);
+    let is_unused = |(at, (word, ..)): &(usize, &(&str, &str, &str))| {
+        !count.listed.contains(at) && is_installed(word) && !SELDOM.contains(word)
+    };
     let unused: Vec<_> = ONLY_CONTAINMENT_SEES.iter().enumerate().filter(is_unused).collect();
     assert!(!is_long || unused.is_empty(), "the list has what nothing does: {unused:?}");
 }

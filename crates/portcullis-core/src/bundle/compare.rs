@@ -11,6 +11,7 @@ mod approvals;
 mod containment;
 mod contracts;
 mod credentials;
+mod sequences;
 mod tools;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,6 +90,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
         work,
         loops,
         flow,
+        sequences,
         authority,
         verification,
         escalation,
@@ -125,6 +127,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.limit("[loops] alike", some(loops.alike), some(new.loops.alike));
     found.limit("[loops] denials", some(loops.denials), some(new.loops.denials));
     found.flag("[flow] strict", flow.strict, new.flow.strict, true);
+    found.sequences(sequences, &new.sequences);
     found.authority(authority, &new.authority);
     found.verification(verification.as_ref(), new.verification.as_ref());
     found.escalation(escalation, &new.escalation);

@@ -21,7 +21,7 @@ use super::{
     Activities, Activity, ApprovalSettings, Bundle, ContainSettings, ContractModel, ContractSettings,
     Credential, MonitorSettings, Plan, Scores, VerificationSettings, WorkSettings, activities, containment,
     contract_model, contracts, credentials, escalation, flow, ledger, loops, monitors, plans, policies,
-    read_effects, scores, tools, verification, work,
+    read_effects, scores, sequences, tools, verification, work,
 };
 use crate::effect::AttributeType;
 use crate::escalation::EscalationSettings;
@@ -56,6 +56,7 @@ struct Parts {
     monitors: Option<MonitorSettings>,
     contracts: Vec<Placed<ContractSettings>>,
     contract_tools: Vec<Placed<String>>,
+    sequences: sequences::Parts,
 }
 
 struct Main {
@@ -130,7 +131,7 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
 }
 
 /// What a bundle may hold besides READMEs and pictures, for who misspelt it.
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 13] = [
     MAIN_FILE,
     MONITORS_FILE,
     "knowledge.json",
@@ -143,6 +144,7 @@ const KNOWN: [&str; 12] = [
     "activities/",
     "access/",
     "contracts/",
+    "sequences/",
 ];
 
 fn read_text(path: &str, text: &str, parts: &mut Parts, diagnostics: &mut Vec<Diagnostic>) {
@@ -189,6 +191,9 @@ fn read_text(path: &str, text: &str, parts: &mut Parts, diagnostics: &mut Vec<Di
                 parts.contract_tools.extend(tools);
             }
         }
+        ("sequences", Some("toml")) => {
+            with_table(path, text, diagnostics, |file, table| parts.sequences.read(file, table));
+        }
         ("access", Some("cedar")) => {
             parts.access.insert(path.to_owned(), text.to_owned());
         }
@@ -215,7 +220,8 @@ fn misspelt_ending(path: &str, text: &str, folder: &str, extension: Option<&str>
     let ending = match folder {
         "access" => "cedar",
         "tests" => "md",
-        "tools" | "policies" | "plans" | "tables" | "functions" | "activities" | "contracts" => "toml",
+        "tools" | "policies" | "plans" | "tables" | "functions" | "activities" | "contracts"
+        | "sequences" => "toml",
         _ => return None,
     };
     // What editors leave behind ends in a tilde.
@@ -348,6 +354,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
     check_contained(&main.contain.1, &parts.tools, diagnostics);
     let keywords = keywords(&policies, diagnostics)?;
     check_names("activity", &parts.activities, diagnostics);
+    let sequences = parts.sequences.assemble(&parts.tools, diagnostics);
     let effects = EffectSettings {
         tables: parts.tables,
         functions: parts.functions,
@@ -371,6 +378,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         work: main.work,
         loops: main.loops,
         flow: main.flow,
+        sequences,
         authority,
         escalation: main.escalation,
         scores: main.scores,
@@ -425,7 +433,11 @@ fn check_credentials(
 }
 
 /// Tools that other settings name against the registry, if all of it could be read.
-fn check_sources(sources: &[Placed<String>], tools: &[Placed<Tool>], diagnostics: &mut Vec<Diagnostic>) {
+pub(super) fn check_sources(
+    sources: &[Placed<String>],
+    tools: &[Placed<Tool>],
+    diagnostics: &mut Vec<Diagnostic>,
+) {
     let unread = diagnostics.iter().any(|diagnostic| diagnostic.file.starts_with("tools/"));
     let names: Vec<&str> =
         tools.iter().flat_map(|tool| [tool.value.name.as_str(), tool.value.id.as_str()]).collect();
@@ -536,13 +548,13 @@ fn check_contracts(parts: &Parts, diagnostics: &mut Vec<Diagnostic>) {
     }
 }
 
-fn unknown(what: &str, wanted: &Placed<String>, valid: &[&str]) -> Diagnostic {
+pub(super) fn unknown(what: &str, wanted: &Placed<String>, valid: &[&str]) -> Diagnostic {
     let mut diagnostic = wanted.place.clone();
     diagnostic.message = format!("there is no {what} `{}`", wanted.value);
     diagnostic.did_you_mean(&wanted.value, valid.iter().copied())
 }
 
-fn duplicate(what: &str, name: &str, place: &Diagnostic) -> Diagnostic {
+pub(super) fn duplicate(what: &str, name: &str, place: &Diagnostic) -> Diagnostic {
     let mut diagnostic = place.clone();
     diagnostic.message = format!("the {what} name `{name}` is used twice");
     diagnostic

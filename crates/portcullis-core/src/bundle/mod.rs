@@ -38,6 +38,7 @@ mod policies;
 mod profiles;
 mod read_effects;
 mod scores;
+mod sequences;
 mod settings;
 mod snapshot;
 mod toml_table;

@@ -26,6 +26,7 @@ use crate::id::{Digest, DigestBuilder, canonical_json};
 use crate::keywords::KeywordIndex;
 use crate::policy::RuntimePolicy;
 use crate::principal::{CredentialKind, Principal};
+use crate::sequence::Sequences;
 use crate::tool::{Registry, Tool};
 use crate::verdict::Verdict;
 
@@ -58,6 +59,8 @@ pub struct Bundle {
     pub loops: LoopSettings,
     /// How strictly calls are weighed against what tools returned and the user asked for.
     pub flow: FlowSettings,
+    /// What calls are marked with, and rules about what happened before.
+    pub sequences: Sequences,
     /// Whom and what the operator vouches for.
     pub authority: AuthoritySettings,
     /// What replies are verified against; none: they are not.

@@ -200,6 +200,7 @@ mod tests {
                 policy: String::new(),
                 facts: Vec::new(),
                 grant: None,
+                marks: Vec::new(),
             }),
             3 | 4 => EventBody::Enforcement {
                 action: Some(action),

@@ -155,6 +155,38 @@ fn a_contract_says_all_that_is_wrong_with_it() {
 }
 
 #[test]
+fn a_sequence_says_all_that_is_wrong_with_it() {
+    let sequences = "[[mark]]\nname = 'export'\ntools = ['serach', 'export_*']\n\
+        [[mark]]\nname = 'export'\ntools = []\namount = 'total'\n\
+        [[sequence]]\nid = 'a'\ntools = ['q']\nafter = 'exprot'\nwithin = '10 minutes'\n\
+        [[sequence]]\nid = 'b'\ntools = ['q']\nafter = 'export'\ncount = 'export'\nverdict = 'halt'\n\
+        [[sequence]]\nid = 'c'\ntools = ['q']\nsum = 'export'\nat_most = 1\n\
+        [[sequence]]\nid = 'd'\ntools = ['q']\ncount = 'export'\n\
+        [[sequence]]\nid = 'd e'\ntools = ['q']\nbefore = 'export'\nsame = '/x'\n\
+        [[sequence]]\nid = 'f'\ntools = ['q']\nbefore = 'export'\nsame = '/x'\n\
+        [[sequence]]\nid = 'g'\nwithin = '1h'\n";
+    let tools = "[[tool]]\nname = 'q'\ntype = 'QUERY_DB'\nside_effecting = false\n";
+    check(
+        &[("sequences/s.toml", sequences), ("tools/t.toml", tools)],
+        &expect![[r#"
+        sequences/s.toml:4:1: `tools` must name 1 to 64
+        sequences/s.toml:7:10: `total` is no JSON pointer: write `/total`
+        sequences/s.toml:12:10: `10 minutes` is no window: write `90s`, `10m`, `24h`, `7d` or `20 steps`
+        sequences/s.toml:17:9: a sequence asks one question, and this one asks `after` already (make two sequences of it)
+        sequences/s.toml:18:11: `halt` is not a value of `verdict` (expected one of: warn, review, deny)
+        sequences/s.toml:24:1: the sequence has no `at_most`
+        sequences/s.toml:29:6: `id` must have 1 to 64 of a-z, 0-9 and -
+        sequences/s.toml:38:1: the sequence has no `tools`
+        sequences/s.toml:38:1: a sequence asks one question: `after`, `before`, `count` or `sum`
+        sequences/s.toml:3:10: there is no tool `serach` (expected one of: q, q)
+        sequences/s.toml:5:8: the mark name `export` is used twice
+        sequences/s.toml:11:9: there is no mark `exprot` (did you mean `export`?)
+        sequences/s.toml:19:1: `sum` needs an amount, and the mark `export` has no `amount`
+        sequences/s.toml:33:1: `same` is compared with the key of marks, and the mark `export` has no `key`"#]],
+    );
+}
+
+#[test]
 fn lints_name_what_is_probably_not_meant() {
     let policy = "[[policy]]\nname = \"a\"\nallowed_types = [\"QUERY_DB\", \"CALCULATE\"]\nmax_steps = 2\n\
         max_side_effects = 3\nrestricted_keywords = [\"wire\", \"Wire transfer\", \"pay\"]\n\

@@ -85,6 +85,7 @@ impl Story {
             policy: "p".into(),
             facts: Vec::new(),
             grant: None,
+            marks: Vec::new(),
         }));
     }
 

@@ -1,3 +1,4 @@
 //! Guards that enforce runtime policies.
 
 pub mod ladder;
+pub mod sequence;

@@ -141,6 +141,7 @@ impl Run {
             policy: POLICY.to_owned(),
             facts: Vec::new(),
             grant: None,
+            marks: Vec::new(),
         }))?;
         self.chain(EventBody::Enforcement {
             action: Some(action),

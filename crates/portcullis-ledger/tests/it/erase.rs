@@ -285,6 +285,7 @@ fn found_in_arguments(ledger: &SqliteLedger) -> RunId {
         policy: "strict".to_owned(),
         facts: Vec::new(),
         grant: None,
+        marks: Vec::new(),
     });
     run.chain_with(verdict, &[("findings", b"a number of ten digits")]);
     run.chain_with(EventBody::Output {}, &[("digest-key", b"the key")]);

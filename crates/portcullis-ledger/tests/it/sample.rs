@@ -170,6 +170,7 @@ impl Run {
             policy: "strict".to_owned(),
             facts: Vec::new(),
             grant: None,
+            marks: Vec::new(),
         }));
         self.chain(EventBody::Enforcement {
             action: Some(action),

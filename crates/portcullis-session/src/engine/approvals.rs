@@ -98,7 +98,10 @@ impl Engine {
         let changed = match given.edited {
             true => {
                 let given = self.words.edited(id);
-                given.map(|arguments| held.with_arguments(arguments.clone()).keyed(self.key.as_ref()))
+                given.map(|arguments| {
+                    let edited = held.with_arguments(arguments.clone()).marked_by(&self.bundle.sequences);
+                    edited.keyed(self.key.as_ref())
+                })
             }
             false => Some(held.clone()),
         };

@@ -103,7 +103,8 @@ impl Engine {
     pub(crate) fn may(&self, asking: &Asking<'_>, at: Timestamp, sources: &dyn Sources) -> ParentAnswer {
         let Asking { action, grant, bundle, .. } = asking;
         let seq = self.state.seq();
-        let action = action.with_arguments(action.arguments.clone()).keyed(self.key.as_ref());
+        let action = action.with_arguments(action.arguments.clone());
+        let action = action.marked_by(&self.bundle.sequences).keyed(self.key.as_ref());
         let read = self.read(Pending { at, subject: Subject::Action(&action), grant: None }, &action);
         let same_bundle = *bundle == self.bundle.digest();
         let grant = grant.filter(|_| same_bundle);

@@ -1,0 +1,222 @@
+//! What calls that went ahead were marked with: enough of it to answer rules about the past.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::limits::{MARK_KEYS_MAX, MARK_PLACES_MAX};
+use crate::sequence::{Mark, MarkKey, Window};
+use crate::time::Timestamp;
+
+/// The marks of a run. Bounded in marks by the bundle, in keys and places by limits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Marks {
+    by_name: HashMap<String, Marked>,
+    keys: usize,
+}
+
+/// When and where in the run something happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// The time of its event.
+    pub at: Timestamp,
+    /// Number of its step.
+    pub step: u32,
+    /// Number of its event.
+    pub seq: u64,
+}
+
+/// Whose marks count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// All.
+    Anybody,
+    /// Those with this key, and those of which no key is known.
+    Of(MarkKey),
+    /// Nobody knows whose they should be: all count, and none is enough where one is required.
+    Unknown,
+}
+
+/// From where on marks count.
+#[derive(Debug, Clone, Copy)]
+pub struct From<'a> {
+    /// Since the latest of these, if there was one.
+    pub since: Option<&'a str>,
+    /// Within this.
+    pub within: Option<Window>,
+}
+
+/// What counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How often it happened.
+    pub count: u32,
+    /// What the amounts come to, in millionths.
+    pub sum_micros: u64,
+    /// How many amounts could not be read.
+    pub unread: u32,
+    /// Whether one of them succeeded.
+    pub has_succeeded: bool,
+}
+
+/// One mark: all, and by key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Marked {
+    all: Track,
+    unkeyed: Track,
+    keyed: HashMap<MarkKey, Track>,
+}
+
+/// The places where something happened, the oldest first. Beyond [`MARK_PLACES_MAX`] the two oldest become one, which
+/// has the place of the newer: a window then counts a little more than is in it, never less.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Track {
+    places: VecDeque<Place>,
+    /// What was counted before the first place.
+    before: Totals,
+    succeeded: Option<Now>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    at: Now,
+    /// Up to here, this one included.
+    totals: Totals,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Totals {
+    count: u32,
+    sum_micros: u64,
+    unread: u32,
+}
+
+impl Totals {
+    fn plus(self, amount: Option<u64>) -> Self {
+        Self {
+            count: self.count.saturating_add(1),
+            sum_micros: self.sum_micros.saturating_add(amount.unwrap_or(0)),
+            unread: self.unread.saturating_add(u32::from(amount.is_none())),
+        }
+    }
+}
+
+impl Track {
+    fn happened(&mut self, mut at: Now, amount: Option<u64>) {
+        let latest = self.places.back().copied();
+        // Places are searched: neither a clock that was set back nor a call that was held makes an older one.
+        if let Some(latest) = latest {
+            at = Now { at: at.at.max(latest.at.at), step: at.step.max(latest.at.step), ..at };
+        }
+        let totals = latest.map_or(self.before, |latest| latest.totals).plus(amount);
+        self.places.push_back(Place { at, totals });
+        if self.places.len() > MARK_PLACES_MAX {
+            self.places.pop_front();
+        }
+    }
+
+    fn tally(&self, from: Start) -> Tally {
+        let Some(latest) = self.places.back() else { return Tally::default() };
+        let first = self.places.partition_point(|place| !from.counts(place.at));
+        let before = match first.checked_sub(1) {
+            Some(before) => self.places.get(before).map_or(latest.totals, |place| place.totals),
+            None => self.before,
+        };
+        Tally {
+            count: latest.totals.count.saturating_sub(before.count),
+            sum_micros: latest.totals.sum_micros.saturating_sub(before.sum_micros),
+            unread: latest.totals.unread.saturating_sub(before.unread),
+            has_succeeded: self.succeeded.is_some_and(|at| from.counts(at)),
+        }
+    }
+}
+
+/// From where on places count.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    after_seq: u64,
+    at: Option<Timestamp>,
+    step: u32,
+}
+
+impl Start {
+    fn counts(self, place: Now) -> bool {
+        place.seq > self.after_seq && place.step >= self.step && self.at.is_none_or(|at| place.at >= at)
+    }
+}
+
+impl Marks {
+    /// A call with these marks goes ahead.
+    pub(super) fn happened(&mut self, marks: &[Mark], at: Now) {
+        for mark in marks {
+            self.each(mark, |track| track.happened(at, mark.amount_micros));
+        }
+    }
+
+    /// A call with these marks succeeded.
+    pub(super) fn succeeded(&mut self, marks: &[Mark], at: Now) {
+        for mark in marks {
+            self.each(mark, |track| track.succeeded = Some(at));
+        }
+    }
+
+    /// The tracks that a mark counts in. Where there are too many keys, one more is not told apart from those that have
+    /// none, and counts for all.
+    fn each(&mut self, mark: &Mark, mut note: impl FnMut(&mut Track)) {
+        if !self.by_name.contains_key(&mark.name) {
+            self.by_name.insert(mark.name.clone(), Marked::default());
+        }
+        let Some(marked) = self.by_name.get_mut(&mark.name) else { return };
+        note(&mut marked.all);
+        let room = self.keys < MARK_KEYS_MAX;
+        let key = mark.key.filter(|key| room || marked.keyed.contains_key(key));
+        match key {
+            None => note(&mut marked.unkeyed),
+            Some(key) => {
+                let track = marked.keyed.entry(key).or_insert_with(|| {
+                    self.keys += 1;
+                    Track::default()
+                });
+                note(track);
+            }
+        }
+    }
+
+    /// What of a mark counts now. Logarithmic in [`MARK_PLACES_MAX`].
+    pub fn tally(&self, name: &str, whose: Whose, from: From<'_>, now: Now) -> Tally {
+        let Some(marked) = self.by_name.get(name) else { return Tally::default() };
+        let start = self.start(whose, from, now);
+        match whose {
+            Whose::Anybody => marked.all.tally(start),
+            Whose::Unknown => Tally { has_succeeded: false, ..marked.all.tally(start) },
+            Whose::Of(key) => {
+                let own = marked.keyed.get(&key).map_or_else(Tally::default, |track| track.tally(start));
+                let unkeyed = marked.unkeyed.tally(start);
+                Tally {
+                    count: own.count.saturating_add(unkeyed.count),
+                    sum_micros: own.sum_micros.saturating_add(unkeyed.sum_micros),
+                    unread: own.unread.saturating_add(unkeyed.unread),
+                    has_succeeded: own.has_succeeded,
+                }
+            }
+        }
+    }
+
+    fn start(&self, whose: Whose, from: From<'_>, now: Now) -> Start {
+        let since = from.since.and_then(|name| self.by_name.get(name)).and_then(|marked| match whose {
+            Whose::Anybody => marked.all.succeeded,
+            Whose::Of(key) => marked.keyed.get(&key).and_then(|track| track.succeeded),
+            Whose::Unknown => None,
+        });
+        let (at, step) = match from.within {
+            None => (None, 0),
+            Some(Window::Steps(steps)) => (None, now.step.saturating_sub(steps.saturating_sub(1))),
+            Some(Window::Micros(micros)) => {
+                let back = i64::try_from(micros).unwrap_or(i64::MAX);
+                (Some(Timestamp::from_micros(now.at.as_micros().saturating_sub(back))), 0)
+            }
+        };
+        Start { after_seq: since.map_or(0, |since| since.seq), at, step }
+    }
+}
+
+#[cfg(test)]
+mod tests;
