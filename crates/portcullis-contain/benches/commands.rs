@@ -145,7 +145,7 @@ fn works(place: &Path) -> Vec<Work> {
     ]
 }
 
-/// A Python that has pytest, itself and not the program of a version manager that starts it.
+/// A Python that has pytest, which has to be installed: itself and not the program of a version manager that starts it.
 fn with_pytest() -> String {
     let own = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
     let own = String::from_utf8(own.stdout).unwrap().trim().to_owned();
@@ -153,7 +153,7 @@ fn with_pytest() -> String {
         let asked = Command::new(python).args(["-m", "pytest", "--version"]).output();
         asked.is_ok_and(|asked| asked.status.success())
     };
-    [own, "/usr/bin/python3".to_owned()].into_iter().find(has_it).expect("pytest is installed")
+    [own, "/usr/bin/python3".to_owned()].into_iter().find(has_it).unwrap()
 }
 
 fn profile(work: &Work, home: Option<&Path>) -> Profile {

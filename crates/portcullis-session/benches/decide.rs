@@ -64,13 +64,13 @@ fn sequences(rules: usize) -> Vec<u8> {
         |number| format!("[[mark]]\nname = 'm{number}'\n{tools}\nkey = '/text'\namount = '/priority'\n");
     let rule = |number: usize| {
         let of = number % MARKS;
-        let asks = [
-            format!("after = 'm{of}'\nwithin = '1s'\nverdict = 'warn'"),
-            format!("count = 'm{of}'\nat_most = 1000000000\nwithin = '1h'"),
-            format!("sum = 'm{of}'\nat_most = 1000000000\nsince = 'm{of}'"),
-            format!("count = 'm{of}'\nat_most = 1000000000\nsame = '/text'\nwithin = '100 steps'"),
-        ];
-        format!("[[sequence]]\nid = 'r{number}'\n{tools}\n{}\n", asks[number % asks.len()])
+        let asks = match number % 4 {
+            0 => format!("after = 'm{of}'\nwithin = '1s'\nverdict = 'warn'"),
+            1 => format!("count = 'm{of}'\nat_most = 1000000000\nwithin = '1h'"),
+            2 => format!("sum = 'm{of}'\nat_most = 1000000000\nsince = 'm{of}'"),
+            _ => format!("count = 'm{of}'\nat_most = 1000000000\nsame = '/text'\nwithin = '100 steps'"),
+        };
+        format!("[[sequence]]\nid = 'r{number}'\n{tools}\n{asks}\n")
     };
     (0..MARKS).map(mark).chain((0..rules).map(rule)).collect::<String>().into_bytes()
 }

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::rule::{Fired, Sequence};
+use super::rule::{Fired, Past, Sequence};
 use super::{Mark, MarkKey, MarkRule};
 use crate::id::Digest;
 use crate::state::Marks;
-use crate::state::marks::Now;
+use crate::state::marks::{History, Now};
 
 /// The marks and rules of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,11 +19,26 @@ pub struct Sequences {
     known: HashMap<String, Concerns>,
 }
 
-/// Places of the marks and rules that concern a tool.
+/// The marks and rules that concern a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Concerns {
+    /// Places of marks in the bundle.
     marks: Vec<usize>,
-    rules: Vec<usize>,
+    rules: Vec<Judging>,
+    /// The marks that these rules name, each once.
+    named: Vec<String>,
+}
+
+/// A rule that judges the calls of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Judging {
+    /// Its place in the bundle.
+    rule: usize,
+    /// Where what it asks about is among the marks of a call.
+    own: Option<usize>,
+    /// Where the mark that it asks about, and the one since which it counts, are among those that are named.
+    of: usize,
+    since: Option<usize>,
 }
 
 /// What a call is marked with, and the values by which rules compare it with others.
@@ -56,7 +71,9 @@ impl Marked {
 /// A call as one rule sees it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'a> {
-    pub(crate) marks: &'a [Mark],
+    /// Its own mark, where it is what the rule asks about.
+    pub(crate) own: Option<&'a Mark>,
+    /// The value by which the rule compares it with others.
     pub(crate) key: Option<MarkKey>,
 }
 
@@ -95,12 +112,17 @@ impl Sequences {
     fn find(&self, names: &[&str]) -> Concerns {
         let fits =
             |patterns: &[String]| patterns.iter().any(|pattern| names.iter().any(|name| fits(pattern, name)));
-        let places =
-            |all: Vec<bool>| (0..).zip(all).filter(|(_, fits)| *fits).map(|(place, _)| place).collect();
-        Concerns {
-            marks: places(self.marks.iter().map(|mark| fits(&mark.tools)).collect()),
-            rules: places(self.rules.iter().map(|rule| fits(&rule.tools)).collect()),
+        let each = (0..).zip(&self.marks).filter(|(_, mark)| fits(&mark.tools));
+        let mut concerns = Concerns { marks: each.map(|(place, _)| place).collect(), ..Concerns::default() };
+        for (rule, stated) in (0..).zip(&self.rules).filter(|(_, rule)| fits(&rule.tools)) {
+            let is_asked =
+                |place: &usize| self.marks.get(*place).is_some_and(|mark| mark.name == stated.asks.of());
+            let own = concerns.marks.iter().position(is_asked);
+            let of = concerns.name(stated.asks.of());
+            let since = stated.since.as_deref().map(|since| concerns.name(since));
+            concerns.rules.push(Judging { rule, own, of, since });
         }
+        concerns
     }
 
     fn concerns(&self, tool: &str) -> std::borrow::Cow<'_, Concerns> {
@@ -117,9 +139,9 @@ impl Sequences {
         }
         let concerns = self.concerns(tool);
         let marks = concerns.marks.iter().filter_map(|place| self.marks.get(*place));
-        let keys = concerns.rules.iter().filter_map(|place| {
-            let same = self.rules.get(*place)?.same.as_deref()?;
-            Some((*place, MarkKey::at(arguments, same)))
+        let keys = concerns.rules.iter().filter_map(|judging| {
+            let same = self.rules.get(judging.rule)?.same.as_deref()?;
+            Some((judging.rule, MarkKey::at(arguments, same)))
         });
         Marked { marks: marks.map(|rule| rule.mark(arguments)).collect(), keys: keys.collect() }
     }
@@ -132,15 +154,29 @@ impl Sequences {
         past: &Marks,
         now: Now,
     ) -> Vec<(&'s Sequence, Fired)> {
+        let concerns = self.concerns(tool);
+        let named: Vec<Option<&History>> = concerns.named.iter().map(|name| past.of(name)).collect();
+        let history = |place: usize| named.get(place).copied().flatten();
         let mut keys = marked.keys.iter().peekable();
         let mut fired = Vec::new();
-        for place in &self.concerns(tool).rules {
+        for Judging { rule: place, own, of, since } in &concerns.rules {
             let Some(rule) = self.rules.get(*place) else { continue };
             let key = keys.next_if(|(of, _)| of == place).and_then(|(_, key)| *key);
-            let call = Call { marks: &marked.marks, key };
-            fired.extend(rule.fires(past, &call, now).map(|why| (rule, why)));
+            let call = Call { own: own.and_then(|own| marked.marks.get(own)), key };
+            let past = Past { of: history(*of), since: since.and_then(history) };
+            fired.extend(rule.fires(past, call, now).map(|why| (rule, why)));
         }
         fired
+    }
+}
+
+impl Concerns {
+    /// The place of a mark among those that are named.
+    fn name(&mut self, name: &str) -> usize {
+        self.named.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.named.push(name.to_owned());
+            self.named.len() - 1
+        })
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::Mark;
 use super::index::Call;
-use crate::state::Marks;
-use crate::state::marks::{From, Now, Whose};
+use crate::state::marks::{From, History, Now, Tally, Whose};
 use crate::verdict::Verdict;
 
 /// A rule about what happened before a call.
@@ -70,38 +69,47 @@ pub enum Window {
     Steps(u32),
 }
 
+/// What is remembered of the marks that a rule names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Past<'a> {
+    /// Of what it asks about.
+    pub(crate) of: Option<&'a History>,
+    /// Of that since which it counts.
+    pub(crate) since: Option<&'a History>,
+}
+
 /// Why a rule fires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fired(pub String);
 
 impl Sequence {
     /// Whether a call is stopped. Logarithmic in what is remembered of a mark, which is bounded.
-    pub(crate) fn fires(&self, past: &Marks, call: &Call<'_>, now: Now) -> Option<Fired> {
+    pub(crate) fn fires(&self, past: Past<'_>, call: Call<'_>, now: Now) -> Option<Fired> {
         let whose = match (&self.same, call.key) {
             (None, _) => Whose::Anybody,
             (Some(_), Some(key)) => Whose::Of(key),
             // What belongs to nobody that is known may belong to anybody.
             (Some(_), None) => Whose::Unknown,
         };
-        let from = From { since: self.since.as_deref(), within: self.within };
+        let from = From { since: past.since, within: self.within };
+        let tally = past.of.map_or_else(Tally::default, |history| history.tally(whose, from, now));
         let of = self.asks.of();
-        let tally = past.tally(of, whose, from, now);
-        let own = || call.marks.iter().filter(|mark| mark.name == of && self.is_alike(mark, call));
+        let own = call.own.filter(|mark| self.is_alike(mark, call));
         let found = match &self.asks {
             Asks::After(_) if tally.count > 0 => format!("it comes after `{of}`{}", self.bounds()),
             Asks::Before(_) if !tally.has_succeeded => {
                 format!("it comes before `{of}`, which has not succeeded{}", self.bounds())
             }
             Asks::Count { at_most, .. } => {
-                let count = tally.count.saturating_add(own().count().try_into().unwrap_or(u32::MAX));
+                let count = tally.count.saturating_add(u32::from(own.is_some()));
                 if count <= *at_most {
                     return None;
                 }
                 format!("`{of}` happens {count} times{}; at most {at_most} are let through", self.bounds())
             }
             Asks::Sum { at_most_micros, .. } => {
-                let unread = tally.unread > 0 || own().any(|mark| mark.amount_micros.is_none());
-                let own = own().filter_map(|mark| mark.amount_micros).fold(0_u64, u64::saturating_add);
+                let unread = tally.unread > 0 || own.is_some_and(|mark| mark.amount_micros.is_none());
+                let own = own.and_then(|mark| mark.amount_micros).unwrap_or(0);
                 let sum = tally.sum_micros.saturating_add(own);
                 if sum <= *at_most_micros && !unread {
                     return None;
@@ -116,7 +124,7 @@ impl Sequence {
     }
 
     /// Whether a mark of the judged call itself counts.
-    fn is_alike(&self, mark: &Mark, call: &Call<'_>) -> bool {
+    fn is_alike(&self, mark: &Mark, call: Call<'_>) -> bool {
         self.same.is_none() || mark.key.is_none() || call.key.is_none() || mark.key == call.key
     }
 

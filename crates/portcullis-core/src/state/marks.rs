@@ -1,6 +1,7 @@
 //! What calls that went ahead were marked with: enough of it to answer rules about the past.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::limits::{MARK_KEYS_MAX, MARK_PLACES_MAX};
 use crate::sequence::{Mark, MarkKey, Window};
@@ -9,7 +10,7 @@ use crate::time::Timestamp;
 /// The marks of a run. Bounded in marks by the bundle, in keys and places by limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marks {
-    by_name: HashMap<String, Marked>,
+    by_name: HashMap<String, History>,
     keys: usize,
 }
 
@@ -38,8 +39,8 @@ pub enum Whose {
 /// From where on marks count.
 #[derive(Debug, Clone, Copy)]
 pub struct From<'a> {
-    /// Since the latest of these, if there was one.
-    pub since: Option<&'a str>,
+    /// Since the latest of these that succeeded, if there was one.
+    pub since: Option<&'a History>,
     /// Within this.
     pub within: Option<Window>,
 }
@@ -57,12 +58,32 @@ pub struct Tally {
     pub has_succeeded: bool,
 }
 
-/// One mark: all, and by key.
+/// What is remembered of one mark: all, and by key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Marked {
+pub struct History {
     all: Track,
     unkeyed: Track,
-    keyed: HashMap<MarkKey, Track>,
+    keyed: HashMap<MarkKey, Track, BuildHasherDefault<KeyHasher>>,
+}
+
+/// Takes a key as its hash: it is a part of a digest under the run's key, so nobody can choose those that collide.
+#[derive(Debug, Clone, Copy, Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// The places where something happened, the oldest first. Beyond [`MARK_PLACES_MAX`] the two oldest become one, which
@@ -162,7 +183,7 @@ impl Marks {
     /// none, and counts for all.
     fn each(&mut self, mark: &Mark, mut note: impl FnMut(&mut Track)) {
         if !self.by_name.contains_key(&mark.name) {
-            self.by_name.insert(mark.name.clone(), Marked::default());
+            self.by_name.insert(mark.name.clone(), History::default());
         }
         let Some(marked) = self.by_name.get_mut(&mark.name) else { return };
         note(&mut marked.all);
@@ -180,16 +201,22 @@ impl Marks {
         }
     }
 
-    /// What of a mark counts now. Logarithmic in [`MARK_PLACES_MAX`].
-    pub fn tally(&self, name: &str, whose: Whose, from: From<'_>, now: Now) -> Tally {
-        let Some(marked) = self.by_name.get(name) else { return Tally::default() };
-        let start = self.start(whose, from, now);
+    /// What is remembered of a mark, if it has happened.
+    pub fn of(&self, name: &str) -> Option<&History> {
+        self.by_name.get(name)
+    }
+}
+
+impl History {
+    /// What of the mark counts now. Logarithmic in [`MARK_PLACES_MAX`].
+    pub fn tally(&self, whose: Whose, from: From<'_>, now: Now) -> Tally {
+        let start = from.start(whose, now);
         match whose {
-            Whose::Anybody => marked.all.tally(start),
-            Whose::Unknown => Tally { has_succeeded: false, ..marked.all.tally(start) },
+            Whose::Anybody => self.all.tally(start),
+            Whose::Unknown => Tally { has_succeeded: false, ..self.all.tally(start) },
             Whose::Of(key) => {
-                let own = marked.keyed.get(&key).map_or_else(Tally::default, |track| track.tally(start));
-                let unkeyed = marked.unkeyed.tally(start);
+                let own = self.keyed.get(&key).map_or_else(Tally::default, |track| track.tally(start));
+                let unkeyed = self.unkeyed.tally(start);
                 Tally {
                     count: own.count.saturating_add(unkeyed.count),
                     sum_micros: own.sum_micros.saturating_add(unkeyed.sum_micros),
@@ -200,13 +227,19 @@ impl Marks {
         }
     }
 
-    fn start(&self, whose: Whose, from: From<'_>, now: Now) -> Start {
-        let since = from.since.and_then(|name| self.by_name.get(name)).and_then(|marked| match whose {
-            Whose::Anybody => marked.all.succeeded,
-            Whose::Of(key) => marked.keyed.get(&key).and_then(|track| track.succeeded),
+    fn succeeded(&self, whose: Whose) -> Option<Now> {
+        match whose {
+            Whose::Anybody => self.all.succeeded,
+            Whose::Of(key) => self.keyed.get(&key).and_then(|track| track.succeeded),
             Whose::Unknown => None,
-        });
-        let (at, step) = match from.within {
+        }
+    }
+}
+
+impl From<'_> {
+    fn start(self, whose: Whose, now: Now) -> Start {
+        let since = self.since.and_then(|since| since.succeeded(whose));
+        let (at, step) = match self.within {
             None => (None, 0),
             Some(Window::Steps(steps)) => (None, now.step.saturating_sub(steps.saturating_sub(1))),
             Some(Window::Micros(micros)) => {

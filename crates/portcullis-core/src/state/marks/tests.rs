@@ -20,19 +20,26 @@ fn key(number: u8) -> MarkKey {
 }
 
 /// The definitions, read off the history.
-fn naive(history: &[Happened], name: &str, whose: Whose, from: From<'_>, now: Now) -> Tally {
+fn naive(
+    history: &[Happened],
+    name: &str,
+    whose: Whose,
+    from: (Option<&str>, Option<Window>),
+    now: Now,
+) -> Tally {
+    let (since, within) = from;
     let required = |mark: &Mark| match whose {
         Whose::Anybody => true,
         Whose::Of(key) => mark.key == Some(key),
         Whose::Unknown => false,
     };
     let counts_for = |mark: &Mark| mark.key.is_none() || whose == Whose::Unknown || required(mark);
-    let since = from.since.and_then(|since| {
+    let since = since.and_then(|since| {
         let those = history.iter().filter(|one| one.mark.name == since && required(&one.mark));
         those.filter_map(|one| one.succeeded).map(|at| at.seq).max()
     });
     let is_within = |at: Now| {
-        let in_window = match from.within {
+        let in_window = match within {
             None => true,
             Some(Window::Steps(steps)) => at.step.saturating_add(steps) > now.step,
             Some(Window::Micros(micros)) => at.at >= now.at || now.at.micros_since(at.at) <= micros,
@@ -80,6 +87,12 @@ fn remembered(calls: &[Call]) -> (Marks, Vec<Happened>, Now) {
     (marks, history, now)
 }
 
+/// What is remembered of exports.
+fn remembers(marks: &Marks, whose: Whose, since: Option<&str>, within: Option<Window>, now: Now) -> Tally {
+    let from = From { since: since.and_then(|since| marks.of(since)), within };
+    marks.of("export").map_or_else(Tally::default, |history| history.tally(whose, from, now))
+}
+
 fn questions() -> impl Strategy<Value = (Whose, bool, Option<Window>)> {
     let whose = prop_oneof![
         Just(Whose::Anybody),
@@ -108,10 +121,10 @@ proptest! {
         (whose, since, within) in questions(),
     ) {
         let (marks, history, now) = remembered(&calls);
-        let from = From { since: since.then_some("review"), within };
+        let since = since.then_some("review");
         prop_assert_eq!(
-            marks.tally("export", whose, from, now),
-            naive(&history, "export", whose, from, now)
+            remembers(&marks, whose, since, within, now),
+            naive(&history, "export", whose, (since, within), now)
         );
     }
 }
@@ -126,9 +139,9 @@ proptest! {
         (whose, since, within) in questions(),
     ) {
         let (marks, history, now) = remembered(&calls);
-        let from = From { since: since.then_some("review"), within };
-        let (own, all) =
-            (marks.tally("export", whose, from, now), naive(&history, "export", whose, from, now));
+        let since = since.then_some("review");
+        let own = remembers(&marks, whose, since, within, now);
+        let all = naive(&history, "export", whose, (since, within), now);
         prop_assert!(own.count >= all.count && own.sum_micros >= all.sum_micros && own.unread >= all.unread);
         prop_assert_eq!(own.has_succeeded, all.has_succeeded);
         let places = marks.by_name.values().flat_map(|marked| {
@@ -148,6 +161,5 @@ fn keys_beyond_the_limit_count_for_all() {
         marks.happened(&[mark], now);
     }
     assert_eq!(marks.keys, MARK_KEYS_MAX);
-    let from = From { since: None, within: None };
-    assert_eq!(marks.tally("export", Whose::Of(other(0)), from, now).count, 11);
+    assert_eq!(remembers(&marks, Whose::Of(other(0)), None, None, now).count, 11);
 }
