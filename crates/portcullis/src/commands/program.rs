@@ -11,6 +11,7 @@ use portcullis_core::label::Label;
 use portcullis_core::limits::ARGUMENTS_BYTES_MAX;
 use portcullis_core::principal::Principal;
 use portcullis_core::program::{Answer, SOURCE, Says};
+use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use portcullis_session::dry::DryRun;
 use portcullis_session::engine::Proposal;
@@ -48,7 +49,7 @@ enum Command {
 
 const RUN_HELP: &str = "\
 The action is JSON: `tool` and `args`, and where they matter `principal` (`id`, `roles`, `attributes`), `request` (what \
-the user asked), `planned` and `directory`. Tools, tables and policies are the bundle's.
+the user asked), `planned`, `directory` and `at` (a minute in UTC). Tools, tables and policies are the bundle's.
 
 Exit codes: 0 the program has no objection, 1 it denies, fails or cannot be read, 2 it holds for a person, 3 a file could \
 not be read.";
@@ -78,6 +79,8 @@ struct Given {
     request: Option<String>,
     planned: Option<String>,
     directory: Option<String>,
+    /// When, to the minute; now where nothing is said.
+    at: Option<String>,
 }
 
 /// What came of it.
@@ -127,6 +130,10 @@ fn judge(bundle: Arc<Bundle>, given: Given) -> Result<(Outcome, u128), Failure> 
     if let Some(request) = &given.request {
         run.input(request, Label::User);
     }
+    run.not_before(match given.at.as_deref() {
+        Some(at) => minute(at)?,
+        None => portcullis_ledger::clock::now(),
+    });
     let began = Instant::now();
     run.propose(Proposal {
         tool: given.tool,
@@ -150,6 +157,12 @@ fn judge(bundle: Arc<Bundle>, given: Given) -> Result<(Outcome, u128), Failure> 
         None => Outcome::Failed("nobody asked the program".to_owned()),
     };
     Ok((outcome, micros))
+}
+
+/// A time as programs are told of it.
+fn minute(at: &str) -> Result<Timestamp, Failure> {
+    let time = at.strip_suffix('Z').and_then(|at| format!("{at}:00.000000Z").parse().ok());
+    time.ok_or_else(|| Failure::unreadable("`at` of the action is no time, such as 2026-11-28T14:36Z"))
 }
 
 /// What it comes to, and why.
