@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::process::{Program, Result, doing, root};
+use crate::process::{Failure, Program, Result, doing, root};
 
 /// Its manifest.
 const MANIFEST: &str = "engines/starlark/Cargo.toml";
@@ -18,7 +18,9 @@ const NAME: &str = "portcullis-starlark";
 /// The code is not formatted, clippy has something to say, or a test fails.
 pub(crate) fn check() -> Result<()> {
     Program::cargo(["fmt", "--check", "--manifest-path", MANIFEST]).run()?;
-    let cargo = |command: &'static str| Program::cargo([command, "--locked", "--manifest-path", MANIFEST, "--target-dir", TARGET]);
+    let cargo = |command: &'static str| {
+        Program::cargo([command, "--locked", "--manifest-path", MANIFEST, "--target-dir", TARGET])
+    };
     cargo("clippy").args(["--all-targets", "--", "-D", "warnings"]).run()?;
     cargo("test").run()
 }
@@ -31,6 +33,35 @@ pub(crate) fn format() -> Result<()> {
     Program::cargo(["fmt", "--manifest-path", MANIFEST]).run()
 }
 
+/// The page with what programs may call.
+pub(crate) const PAGE: &str = "docs/programs.md";
+
+/// The page with the manual of the toolbox as the engine prints it, which is what its code says.
+///
+/// # Errors
+/// The engine does not run, or the page has no place for it.
+pub(crate) fn page(page: &str) -> Result<String> {
+    const BEGIN: &str = "<!-- toolbox: written by `cargo xtask docs` -->\n";
+    const END: &str = "<!-- end of toolbox -->\n";
+    let run = [
+        "run",
+        "--release",
+        "--locked",
+        "--quiet",
+        "--manifest-path",
+        MANIFEST,
+        "--target-dir",
+        TARGET,
+        "toolbox",
+    ];
+    let manual = Program::cargo(run)
+        .answer()
+        .ok_or_else(|| Failure::new(format!("`{NAME} toolbox` fails; `cargo xtask engine` says why")))?;
+    let parts = page.split_once(BEGIN).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
+    let (before, after) = parts.ok_or_else(|| Failure::new(format!("{PAGE}: no place for the toolbox")))?;
+    Ok(format!("{before}{BEGIN}{manual}\n{END}{after}"))
+}
+
 /// Builds it and puts it into a folder.
 ///
 /// # Errors
@@ -39,7 +70,8 @@ pub(crate) fn put_into(folder: &Path) -> Result<()> {
     if !cfg!(target_os = "linux") {
         return Ok(());
     }
-    Program::cargo(["build", "--release", "--locked", "--manifest-path", MANIFEST, "--target-dir", TARGET]).run()?;
+    Program::cargo(["build", "--release", "--locked", "--manifest-path", MANIFEST, "--target-dir", TARGET])
+        .run()?;
     let built: PathBuf = root().join(TARGET).join("release").join(NAME);
     let beside = folder.join(NAME);
     // In place at once: it may be running.

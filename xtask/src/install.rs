@@ -26,7 +26,8 @@ pub(crate) fn run(root: Option<&Path>) -> Result<()> {
     };
     let programs = root.join("bin");
     // An old digest would have the new helper refused, if what follows fails half way.
-    for digest in HELPERS.map(|helper| programs.join(file_of(helper))).iter().filter(|digest| digest.exists()) {
+    for digest in HELPERS.map(|helper| programs.join(file_of(helper))).iter().filter(|digest| digest.exists())
+    {
         doing(&format!("remove `{}`", digest.display()), fs::remove_file(digest))?;
     }
     let install = |path: &str| {

@@ -97,8 +97,7 @@ fn build() -> Result<PathBuf> {
                 found = Some(PathBuf::from(path));
             }
         })?;
-    let binary: PathBuf =
-        found.ok_or_else(|| Failure::new("cargo did not say where it put the binary"))?;
+    let binary: PathBuf = found.ok_or_else(|| Failure::new("cargo did not say where it put the binary"))?;
     // What an installation puts beside it.
     binary.parent().map_or(Ok(()), engine::put_into)?;
     Ok(binary)
