@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::engine;
 use crate::pictures;
 use crate::process::{Failure, Result, doing, root};
 
@@ -48,6 +49,8 @@ pub(crate) fn write() -> Result<()> {
     let page = map(&manual()?)?;
     doing(&format!("write `{}`", map::PAGE), fs::write(root().join(map::PAGE), page))?;
     println!("docs: tables in {}", map::PAGE);
+    let page = engine::page(manual()?.get(engine::PAGE).map(String::as_str).unwrap_or_default())?;
+    doing(&format!("write `{}`", engine::PAGE), fs::write(root().join(engine::PAGE), page))?;
     Ok(())
 }
 
@@ -61,6 +64,11 @@ pub(crate) fn check() -> Result<()> {
     let mut problems = outdated(&manual, &guards::pages(&crates)?);
     if manual.get(map::PAGE) != Some(&map(&manual)?) {
         problems.push(format!("{}: its tables differ from the code; run `cargo xtask docs`", map::PAGE));
+    }
+    let page = manual.get(engine::PAGE).map(String::as_str).unwrap_or_default();
+    if engine::page(page)? != page {
+        problems
+            .push(format!("{}: its toolbox differs from the engine's; run `cargo xtask docs`", engine::PAGE));
     }
     problems.extend(pictures::check());
     problems.extend(links::check(&manual));

@@ -1,16 +1,18 @@
 //! `cargo xtask install`: installs the programs, and records the digest of the one that `portcullis` trusts.
 //!
-//! `portcullis-contain` takes the powers away from contained commands. `portcullis` executes it only with the digest that
-//! lies beside it, so that a helper that was exchanged since is refused. Nothing but an installation knows the digest.
+//! `portcullis-contain` takes the powers away from contained commands, `portcullis-starlark` runs guard programs. `portcullis`
+//! executes them only with the digests that lie beside them, so that one that was exchanged since is refused. Nothing but
+//! an installation knows the digests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::process::{Failure, Program, Result, doing};
 
-/// The program, and the file with its digest.
-const HELPER: &str = "portcullis-contain";
-const DIGEST: &str = "portcullis-contain.sha256";
+/// The programs whose digests are recorded.
+const HELPERS: [&str; 2] = ["portcullis-contain", ENGINE];
+/// The engine of guard programs, which is built on its own.
+const ENGINE: &str = "portcullis-starlark";
 
 /// Installs below a folder, or where cargo installs.
 ///
@@ -24,32 +26,43 @@ pub(crate) fn run(root: Option<&Path>) -> Result<()> {
     };
     let programs = root.join("bin");
     // An old digest would have the new helper refused, if what follows fails half way.
-    let digest = programs.join(DIGEST);
-    if digest.exists() {
-        doing(&format!("remove `{}`", digest.display()), fs::remove_file(&digest))?;
+    for digest in HELPERS.map(|helper| programs.join(file_of(helper))).iter().filter(|digest| digest.exists())
+    {
+        doing(&format!("remove `{}`", digest.display()), fs::remove_file(digest))?;
     }
-    Program::cargo(["install", "--locked", "--path", "crates/portcullis", "--root"])
-        .args([root.as_path()])
-        .run()?;
+    let install = |path: &str| {
+        Program::cargo(["install", "--locked", "--path", path, "--root"]).args([root.as_path()]).run()
+    };
+    install("crates/portcullis")?;
     if !cfg!(target_os = "linux") {
         return Ok(());
     }
-    record(&programs)?;
-    println!("installed into `{}`; the digest of `{HELPER}` is in `{DIGEST}` beside it", programs.display());
+    install("engines/starlark")?;
+    HELPERS.iter().try_for_each(|helper| record(&programs, helper))?;
+    println!(
+        "installed into `{}`; the digests of `{}` are in files beside them",
+        programs.display(),
+        HELPERS.join("` and `")
+    );
     Ok(())
 }
 
-/// Records the digest of the helper in this folder.
-fn record(programs: &Path) -> Result<()> {
-    let helper = programs.join(HELPER);
+/// The file with the digest of a helper.
+fn file_of(helper: &str) -> String {
+    format!("{helper}.sha256")
+}
+
+/// Records the digest of a helper in this folder.
+fn record(programs: &Path, name: &str) -> Result<()> {
+    let helper = programs.join(name);
     let said = Program::new("sha256sum").args([helper.as_path()]).answer();
     let digest = said.as_deref().and_then(|said| said.split_whitespace().next());
     let digest = digest.filter(|digest| digest.len() == 64 && digest.chars().all(|c| c.is_ascii_hexdigit()));
     let Some(digest) = digest else {
         return Err(Failure::new(format!("`sha256sum {}` says no digest", helper.display())));
     };
-    let path = programs.join(DIGEST);
-    doing(&format!("write `{}`", path.display()), fs::write(&path, format!("{digest}  {HELPER}\n")))
+    let path = programs.join(file_of(name));
+    doing(&format!("write `{}`", path.display()), fs::write(&path, format!("{digest}  {name}\n")))
 }
 
 /// Where cargo installs, unless its settings say otherwise.
@@ -68,12 +81,14 @@ mod tests {
     fn the_digest_is_that_of_the_helper() {
         let folder = std::env::temp_dir().join(format!("portcullis-install-{}", std::process::id()));
         fs::create_dir(&folder).unwrap();
-        assert!(record(&folder).unwrap_err().to_string().contains("says no digest"));
-        fs::write(folder.join(HELPER), "abc").unwrap();
-        record(&folder).unwrap();
-        let text = fs::read_to_string(folder.join(DIGEST)).unwrap();
-        fs::remove_dir_all(&folder).unwrap();
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(text, format!("{abc}  portcullis-contain\n"));
+        for helper in HELPERS {
+            assert!(record(&folder, helper).unwrap_err().to_string().contains("says no digest"));
+            fs::write(folder.join(helper), "abc").unwrap();
+            record(&folder, helper).unwrap();
+            let text = fs::read_to_string(folder.join(file_of(helper))).unwrap();
+            assert_eq!(text, format!("{abc}  {helper}\n"));
+        }
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -7,6 +7,7 @@
 
 mod detector;
 mod docs;
+mod engine;
 mod fuzz;
 mod install;
 mod mutants;
@@ -28,11 +29,14 @@ usage: cargo xtask COMMAND
 
   test [--long]   everything that continuous integration runs; --long sets PORTCULLIS_TEST_LONG=1, for the tests
                   that take minutes
-  install [DIR]   install the programs into cargo's folder, or DIR/bin, and record the digest of `portcullis-contain`
+  install [DIR]   install the programs into cargo's folder, or DIR/bin, and record the digests of
+                  `portcullis-contain` and `portcullis-starlark`
   fmt             format the code
   lint            clippy over everything, warnings denied
   tidy            the rules that no compiler knows: lengths, crate edges, guards' tests, licences, wording
   docs [--check]  write the manual's pages about guards; --check holds them to the code and runs the manual's commands
+  engine          hold the engine of guard programs to the rules and run its tests
+  engine DIR      build it and put it into DIR, beside a `portcullis` that was built there
   peers           install the MCP servers and the client that the integration tests talk to, into .peers/
   programs        install strace and Go, which some tests want, on a Debian machine of continuous integration (root,
                   CI=true); elsewhere say which tests will be skipped
@@ -66,12 +70,14 @@ fn main() -> ExitCode {
         ["test", "--long"] => return test(true),
         ["install"] => install::run(None),
         ["install", folder] => install::run(Some(Path::new(folder))),
-        ["fmt"] => Program::cargo(["fmt", "--all"]).run(),
+        ["fmt"] => Program::cargo(["fmt", "--all"]).run().and_then(|()| engine::format()),
         ["lint"] => suite::clippy().run(),
         ["tidy"] => tidy::run(),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
         ["pictures"] => pictures::make(),
+        ["engine"] => engine::check(),
+        ["engine", folder] => engine::put_into(Path::new(folder)),
         ["peers"] => peers::install(),
         ["programs"] => programs::install(),
         ["fuzz"] => fuzz::long(None),

@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crate::docs;
+use crate::engine;
 use crate::fuzz;
 use crate::mutants;
 use crate::peers;
@@ -75,6 +76,7 @@ fn steps(long: bool) -> Vec<Step> {
         program("format", || Program::cargo(["fmt", "--all", "--check"])),
         one("tidy", "cargo xtask tidy", tidy::run),
         program("clippy", clippy),
+        one("engine", "cargo xtask engine", engine::check),
         one("peers", "cargo xtask peers", peers::install),
         program("peer scripts", peers::self_test),
         one("programs", "cargo xtask programs", programs::install),

@@ -38,6 +38,7 @@ pub mod pipeline;
 pub mod policy;
 pub mod principal;
 pub mod profile;
+pub mod program;
 mod recent;
 pub mod sequence;
 pub mod site;

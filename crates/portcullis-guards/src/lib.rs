@@ -13,6 +13,7 @@ pub mod input;
 pub mod outcome;
 pub mod output;
 pub mod policy;
+pub mod program;
 pub mod registry;
 pub mod run;
 pub mod trajectory;
@@ -38,6 +39,7 @@ pub fn catalogue() -> Vec<Box<dyn Guard<RunMemory>>> {
         Box::new(effects::contained::Contained),
         Box::new(policy::ladder::Ladder),
         Box::new(policy::sequence::SequenceRules),
+        Box::new(program::check::ProgramCheck),
         Box::new(input::intent::InputIntent),
         Box::new(input::injection::InputInjection),
         Box::new(trajectory::violations::Violations),

@@ -15,6 +15,7 @@ use portcullis_core::principal::Principal;
 use portcullis_core::profile::{Level, Profile};
 use portcullis_core::state::RunState;
 use portcullis_core::taint::Tainted;
+use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
 use portcullis_core::work::{Covers, ItemId, Operation, Owner, Party};
 use portcullis_guards::contracts::answer::ContractAnswer;
@@ -173,6 +174,11 @@ impl DryRun {
         if let Some(events) = &mut self.events {
             events.extend(batch.events);
         }
+    }
+
+    /// What happens from here on is not before this time. A run that is judged in memory begins in 1970.
+    pub fn not_before(&mut self, at: Timestamp) {
+        self.env.not_before(at);
     }
 
     /// What a record has as answers to the questions about what is judged next. Others are answered from what is known of

@@ -76,6 +76,11 @@ pub struct CountingEnv {
 }
 
 impl CountingEnv {
+    /// What comes next is not before this time.
+    pub(crate) fn not_before(&mut self, at: Timestamp) {
+        self.ticks = self.ticks.max(at.as_micros());
+    }
+
     /// Lets time pass.
     pub(crate) fn wait(&mut self, seconds: u32) {
         self.ticks = self.ticks.saturating_add(i64::from(seconds) * 1_000_000);

@@ -26,6 +26,7 @@ use portcullis_guards::contracts::{self, answer::ContractAnswer};
 
 use crate::delegated::Delegated;
 use crate::engine::Asking;
+use crate::programs::{self, ProgramSource};
 use crate::run::Above;
 use crate::taints::Taints;
 
@@ -75,6 +76,8 @@ pub struct Shown {
     pub documents: Option<Vec<Document>>,
     /// Of a reply: what becomes of it.
     pub reply: Option<ReplyShown>,
+    /// Of an action: what guard programs are told of it, as JSON, where there are any.
+    pub told: Option<String>,
 }
 
 /// What becomes of a reply once it was judged.
@@ -108,6 +111,13 @@ impl Asked {
         self
     }
 
+    /// Those of a source.
+    #[must_use]
+    pub(crate) fn only(mut self, source: &str) -> Self {
+        self.requests.retain(|request| request.source == source);
+        self
+    }
+
     /// Whether nothing is asked.
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
@@ -123,7 +133,8 @@ pub struct FactSources {
 
 impl Default for FactSources {
     fn default() -> Self {
-        Self { by_name: BTreeMap::new(), wait: FACTS_WAIT }
+        let none = Self { by_name: BTreeMap::new(), wait: FACTS_WAIT };
+        none.with(Arc::new(ProgramSource))
     }
 }
 
@@ -241,6 +252,20 @@ impl Sources for Gathered<'_> {
         }
     }
 
+    fn of_programs(
+        &self,
+        request: &FactRequest,
+        bundle: &Bundle,
+        told: &dyn Fn() -> Option<String>,
+        _: Timestamp,
+    ) -> FactAnswer {
+        match self.facts.iter().find(|record| record.request == *request) {
+            Some(record) => record.answer.clone(),
+            // A minute began since they were asked.
+            None => programs::again(bundle, told, None),
+        }
+    }
+
     fn tainted(&self, things: &[String], text: &str) -> Option<Tainted> {
         self.taints.tainted(self.principal, things, text)
     }
@@ -271,6 +296,17 @@ pub trait Sources {
 
     /// What the run above says of an action.
     fn of_parent(&self, request: &FactRequest, _asking: &Asking<'_>, at: Timestamp) -> FactAnswer {
+        self.answer(request, at)
+    }
+
+    /// What the programs of a bundle say of an action of which they are told this.
+    fn of_programs(
+        &self,
+        request: &FactRequest,
+        _bundle: &Bundle,
+        _told: &dyn Fn() -> Option<String>,
+        at: Timestamp,
+    ) -> FactAnswer {
         self.answer(request, at)
     }
 
@@ -357,6 +393,17 @@ impl Sources for Recorded<'_> {
             },
             None => unknown(request),
         }
+    }
+
+    fn of_programs(
+        &self,
+        request: &FactRequest,
+        bundle: &Bundle,
+        told: &dyn Fn() -> Option<String>,
+        _: Timestamp,
+    ) -> FactAnswer {
+        let record = self.facts.iter().find(|record| record.request == *request);
+        programs::again(bundle, told, record.map(|record| &record.answer))
     }
 
     fn tainted(&self, _: &[String], _: &str) -> Option<Tainted> {

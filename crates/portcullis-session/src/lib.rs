@@ -28,6 +28,7 @@ pub mod observers;
 pub mod permit;
 pub mod policy;
 mod principals;
+mod programs;
 pub mod run;
 pub mod shipped;
 pub mod surface;

@@ -9,6 +9,7 @@ use portcullis_core::bundle::{Bundle, Compiled, Compiler, Diagnostic};
 use portcullis_core::guard::Guard;
 use portcullis_core::pipeline;
 use portcullis_guards::contracts::ContractCompiler;
+use portcullis_program::compile::ProgramCompiler;
 use portcullis_trajectory::memory::{MonitorCompiler, RememberRun, RunMemory};
 
 use crate::cases::CaseFile;
@@ -18,7 +19,10 @@ pub type Pipeline = pipeline::Pipeline<RunMemory>;
 
 /// Loads a bundle from its files with all its parts made ready; see [`Bundle::load`].
 pub fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Bundle, Vec<Diagnostic>> {
-    Bundle::load_with(files, &[&AccessCompiler, &MonitorCompiler, &ContractCompiler, &CaseReader])
+    Bundle::load_with(
+        files,
+        &[&AccessCompiler, &MonitorCompiler, &ContractCompiler, &ProgramCompiler, &CaseReader],
+    )
 }
 
 /// Reads the tests of a bundle: one that cannot be read would test nothing.

@@ -13,8 +13,8 @@ use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
     approvals, backup, bench, calibrate, check, completions, contract, demo, demo_server, doctor, erase,
-    eval, export, facts, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, retention,
-    run, runs, serve, simulate, tools, train, verify, verify_output, witness, work,
+    eval, export, facts, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, program,
+    retention, run, runs, serve, simulate, tools, train, verify, verify_output, witness, work,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -140,6 +140,7 @@ enum Command {
     VerifyOutput(verify_output::Args),
     Simulate(simulate::Args),
     Policy(policy::Args),
+    Program(program::Args),
     Tools(tools::Args),
     Serve(serve::Args),
     Doctor(doctor::Args),
@@ -210,6 +211,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Monitor(args) => monitor::run(&args, &global),
         Command::Witness(args) => witness::run(&args, &global),
         Command::Policy(args) => policy::run(&args, &global),
+        Command::Program(args) => program::run(&args, &global),
         Command::Tools(args) => tools::run(&args, &global),
         Command::Simulate(args) => simulate::run(&args, &global),
         Command::Demo(args) => demo::run(&args, &global),

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::Files;
+use crate::engine;
 use crate::process::{Failure, Program, Result, doing, root};
 
 /// How long one command may take.
@@ -96,7 +97,10 @@ fn build() -> Result<PathBuf> {
                 found = Some(PathBuf::from(path));
             }
         })?;
-    found.ok_or_else(|| Failure::new("cargo did not say where it put the binary"))
+    let binary: PathBuf = found.ok_or_else(|| Failure::new("cargo did not say where it put the binary"))?;
+    // What an installation puts beside it.
+    binary.parent().map_or(Ok(()), engine::put_into)?;
+    Ok(binary)
 }
 
 fn is_there(program: &str) -> bool {

@@ -15,7 +15,7 @@ const FOR_TESTS: [(&str, &str); 11] = [
     ("forked_leaves", "a way to show a fork that the commands do not need"),
     ("forked_roots", "a way to show a fork that the commands do not need"),
     ("guards_of", "holds the pages of controls to the catalogue of guards"),
-    ("keeping_events", "the manual shows how guards of one's own are tested with it"),
+    ("idle_processes", "finds the workers whose memory is measured"),
     ("recover_blocking", "recovers at a moment of the test's choice"),
     ("with_names", "names of tests lead to servers on loopback, which no name server says"),
     ("writer_id", "finds the lock of a writer"),

@@ -99,6 +99,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
         contract_model,
         monitors,
         access,
+        programs,
         knowledge,
         plans,
         credentials,
@@ -137,6 +138,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.contract_model(contract_model.as_ref(), new.contract_model.as_ref());
     found.monitors(monitors, &new.monitors);
     found.access(access, &new.access);
+    found.programs(programs.files(), new.programs.files());
     found.credentials(credentials, &new.credentials);
     found.neutral("knowledge.json", knowledge, &new.knowledge);
     found.neutral("plans/", plans, &new.plans);
@@ -202,6 +204,22 @@ impl Found {
                 let shown = |value: Option<&T>| value.map_or_else(|| "none".to_owned(), |v| format!("{v:?}"));
                 self.push(format!("{part} `{name}`"), shown(before), shown(after), Direction::Changed);
             }
+        }
+    }
+
+    /// Programs only narrow: one more is tighter, one less looser.
+    fn programs(&mut self, old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) {
+        let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        for name in names {
+            let direction = match (old.get(name), new.get(name)) {
+                (Some(old), Some(new)) if old == new => continue,
+                (Some(_), Some(_)) => Direction::Changed,
+                (Some(_), None) => Direction::Loosened,
+                (None, _) => Direction::Tightened,
+            };
+            let shown =
+                |text: Option<&String>| text.map_or_else(|| "none".to_owned(), |text| format!("{text:?}"));
+            self.push(format!("`{name}`"), shown(old.get(name)), shown(new.get(name)), direction);
         }
     }
 

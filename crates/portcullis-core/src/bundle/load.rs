@@ -19,9 +19,9 @@ use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns
 use super::toml_table::{File, Table};
 use super::{
     Activities, Activity, ApprovalSettings, Bundle, ContainSettings, ContractModel, ContractSettings,
-    Credential, MonitorSettings, Plan, Scores, VerificationSettings, WorkSettings, activities, containment,
-    contract_model, contracts, credentials, escalation, flow, ledger, loops, monitors, plans, policies,
-    read_effects, scores, sequences, tools, verification, work,
+    Credential, MonitorSettings, Plan, Programs, Scores, VerificationSettings, WorkSettings, activities,
+    containment, contract_model, contracts, credentials, escalation, flow, ledger, loops, monitors, plans,
+    policies, read_effects, scores, sequences, tools, verification, work,
 };
 use crate::effect::AttributeType;
 use crate::escalation::EscalationSettings;
@@ -53,6 +53,7 @@ struct Parts {
     functions: BTreeMap<String, FunctionRole>,
     activities: Vec<(Activity, Diagnostic)>,
     access: BTreeMap<String, String>,
+    programs: BTreeMap<String, String>,
     monitors: Option<MonitorSettings>,
     contracts: Vec<Placed<ContractSettings>>,
     contract_tools: Vec<Placed<String>>,
@@ -131,7 +132,7 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
 }
 
 /// What a bundle may hold besides READMEs and pictures, for who misspelt it.
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 14] = [
     MAIN_FILE,
     MONITORS_FILE,
     "knowledge.json",
@@ -143,6 +144,7 @@ const KNOWN: [&str; 13] = [
     "functions/",
     "activities/",
     "access/",
+    "programs/",
     "contracts/",
     "sequences/",
 ];
@@ -197,6 +199,9 @@ fn read_text(path: &str, text: &str, parts: &mut Parts, diagnostics: &mut Vec<Di
         ("access", Some("cedar")) => {
             parts.access.insert(path.to_owned(), text.to_owned());
         }
+        ("programs", Some("star")) => {
+            parts.programs.insert(path.to_owned(), text.to_owned());
+        }
         ("", Some("json")) if path == "knowledge.json" => match read_knowledge(path, text) {
             Ok(knowledge) => parts.knowledge = knowledge,
             Err(diagnostic) => diagnostics.push(diagnostic),
@@ -204,7 +209,7 @@ fn read_text(path: &str, text: &str, parts: &mut Parts, diagnostics: &mut Vec<Di
         ("tests", Some("md")) => {
             parts.tests.insert(path.to_owned(), text.to_owned());
         }
-        (_, Some("toml" | "json" | "cedar")) => {
+        (_, Some("toml" | "json" | "cedar" | "star")) => {
             diagnostics.push(
                 Diagnostic::new(path, text, 0..0, "this file does not belong in a bundle")
                     .did_you_mean(path, KNOWN),
@@ -219,6 +224,7 @@ fn read_text(path: &str, text: &str, parts: &mut Parts, diagnostics: &mut Vec<Di
 fn misspelt_ending(path: &str, text: &str, folder: &str, extension: Option<&str>) -> Option<Diagnostic> {
     let ending = match folder {
         "access" => "cedar",
+        "programs" => "star",
         "tests" => "md",
         "tools" | "policies" | "plans" | "tables" | "functions" | "activities" | "contracts"
         | "sequences" => "toml",
@@ -387,6 +393,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         verification: main.verification,
         monitors: parts.monitors.map_or_else(MonitorSettings::built_in, Arc::new),
         access: AccessSettings { files: parts.access, ..main.access },
+        programs: Programs::new(parts.programs),
         knowledge: parts.knowledge,
         plans: parts.plans.into_iter().map(|plan| plan.value).collect(),
         credentials: main.credentials.into_iter().map(|credential| credential.value).collect(),

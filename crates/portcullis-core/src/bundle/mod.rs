@@ -11,6 +11,7 @@
 //! monitors.toml          [[concept]], [[pattern]]  what the monitors of a run look for
 //! activities/*.toml      [[activity]] what people do, by the words they use for it
 //! access/*.cedar         who may do what to which resource
+//! programs/*.star        guard programs: conditions that have to be computed; they only narrow
 //! contracts/*.toml       [[contract]] statements that replies and results must keep
 //! tests/*.md             cases: a transcript and the verdict it must get
 //! ```
@@ -36,6 +37,7 @@ mod placed;
 mod plans;
 mod policies;
 mod profiles;
+mod programs;
 mod read_effects;
 mod scores;
 mod sequences;
@@ -66,6 +68,7 @@ pub use lint::Lint;
 pub use loops::LoopSettings;
 pub use monitors::{ACTS, Met, MonitorSettings, Need, Pattern, Places, Weights};
 pub use profiles::{BUILT_IN_PROFILES, built_in_profile, read_profile, registries};
+pub use programs::Programs;
 pub use scores::Scores;
 pub use settings::{AccessSettings, EffectSettings, FunctionRole, SqlDialect, TableColumns};
 pub use snapshot::{Bundle, Credential, Plan, PlanStep, PolicyRef};

@@ -16,6 +16,7 @@ use super::flow::FlowSettings;
 use super::ledger::LedgerSettings;
 use super::loops::LoopSettings;
 use super::monitors::MonitorSettings;
+use super::programs::Programs;
 use super::scores::Scores;
 use super::settings::{AccessSettings, EffectSettings};
 use super::verification::VerificationSettings;
@@ -77,6 +78,8 @@ pub struct Bundle {
     pub monitors: Arc<MonitorSettings>,
     /// Who may do what.
     pub access: AccessSettings,
+    /// Conditions that have to be computed.
+    pub programs: Programs,
     /// Documents by id.
     pub knowledge: BTreeMap<String, String>,
     /// Plan templates.

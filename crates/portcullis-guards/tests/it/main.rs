@@ -6,6 +6,9 @@ mod contracts;
 mod laws;
 mod security_texts;
 
+#[path = "../../../../engines/for_tests.rs"]
+mod engine;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,6 +37,7 @@ fn case_files() -> Vec<(String, CaseFile)> {
 
 #[test]
 fn every_case_gets_its_verdicts() {
+    engine::put_into(std::env::current_exe().unwrap().parent().unwrap());
     let base = bundle_dir::read_files(&path("../../examples/bundle")).unwrap();
     let pipeline = Arc::new(portcullis_session::policy::pipeline());
     let mut problems = Vec::new();

@@ -8,6 +8,7 @@ use portcullis_core::event::{Control, OutcomeStatus, Place};
 use portcullis_core::observed::Observed;
 use portcullis_core::principal::Principal;
 use portcullis_core::profile::Level;
+use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
 use serde_json::{Value, json};
@@ -53,6 +54,8 @@ pub enum StepKind {
     Policy(String),
     /// The working directory of the calls from here on.
     Directory(String),
+    /// The time from here on.
+    Time(Timestamp),
     /// The user speaks.
     Input(String),
     /// The planned action of the next call.
@@ -219,9 +222,10 @@ fn parse_block(block: &[(usize, &str)]) -> Result<Vec<Step>, CaseError> {
 }
 
 /// The words that a step begins with.
-const STEP_WORDS: [&str; 31] = [
+const STEP_WORDS: [&str; 32] = [
     "policy",
     "directory",
+    "time",
     "input",
     "plan",
     "confidence",
@@ -292,6 +296,7 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
     let kind = match word {
         "policy" => StepKind::Policy(rest.string()?),
         "directory" => StepKind::Directory(rest.folder()?),
+        "time" => StepKind::Time(rest.minute()?),
         "input" => StepKind::Input(rest.string()?),
         "plan" => StepKind::Plan(rest.string()?),
         "confidence" => match rest.word().parse::<f64>() {
@@ -417,6 +422,13 @@ impl<'t> Rest<'t> {
         } else {
             Err("expected the absolute path of a folder".into())
         }
+    }
+
+    /// A time to the minute, in UTC.
+    fn minute(&mut self) -> Result<Timestamp, String> {
+        let minute = self.word();
+        let time = minute.strip_suffix('Z').and_then(|minute| format!("{minute}:00.000000Z").parse().ok());
+        time.ok_or_else(|| format!("`{minute}` is no time, such as 2026-11-28T14:36Z"))
     }
 
     fn json(&mut self) -> Result<Value, String> {

@@ -161,6 +161,7 @@ impl Runner<'_> {
         }
         match &step.kind {
             StepKind::Directory(folder) => self.directory = Some(folder.clone()),
+            StepKind::Time(at) => self.dry.not_before(*at),
             StepKind::Policy(_) | StepKind::Principal(_) | StepKind::Place(_) | StepKind::Surface(_) => {}
             StepKind::Judged(contract, holds) => self.judged(contract, *holds),
             StepKind::Rewritten(text) => self.rewritten(text),

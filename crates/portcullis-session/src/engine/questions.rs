@@ -5,9 +5,11 @@ use std::sync::Arc;
 use portcullis_core::action::{Hook, Pending, Subject};
 use portcullis_core::bundle::CONTAIN_SOURCE;
 use portcullis_core::delegation;
-use portcullis_core::fact::Facts;
+use portcullis_core::fact::{FactRequest, Facts};
 use portcullis_core::id::ActionId;
+use portcullis_core::program;
 use portcullis_core::time::Timestamp;
+use portcullis_guards::program::check;
 use portcullis_trajectory::memory::Context;
 
 use super::{Asking, Engine, Proposal};
@@ -17,7 +19,11 @@ impl Engine {
     /// What guards want to know before they judge a proposal, of sources that take time to ask. Changes nothing.
     pub fn needs(&self, at: Timestamp, proposal: &Proposal, sources: &FactSources) -> Asked {
         // Which level is reached matters only to a surface that contains.
-        let is_asked = |name: &&str| proposal.contains || *name != CONTAIN_SOURCE;
+        let is_asked = |name: &&str| match *name {
+            CONTAIN_SOURCE => proposal.contains,
+            program::SOURCE => !self.bundle.programs.is_empty(),
+            _ => true,
+        };
         let names = self.pipeline.sources(Hook::Action).filter(is_asked);
         if !sources.any_of(names) || self.is_stopped(proposal.tool.as_deref()) {
             return Asked::default();
@@ -27,9 +33,22 @@ impl Engine {
         let pending = Pending { at, subject: Subject::Action(&action), grant: None };
         let read = self.read(pending, &action);
         let contains = proposal.contains;
-        let mut requests = sources.answerable(self.pipeline.needs(&read.in_context(context), &pending));
+        let context = read.in_context(context);
+        let mut requests = sources.answerable(self.pipeline.needs(&context, &pending));
         requests.retain(|request| contains || request.source != CONTAIN_SOURCE);
-        Asked::of(requests, || self.shown(&pending.subject))
+        let told = requests.iter().any(|request| request.source == program::SOURCE);
+        // What cannot be told is not asked, which is a denial.
+        let told = told.then(|| check::input(&context, &action, at).ok()).flatten();
+        Asked::of(requests, || Shown { told, ..self.shown(&pending.subject) })
+    }
+
+    /// The question to guard programs about a proposal, as things stand, where there are programs.
+    pub(crate) fn asks_programs(&self, at: Timestamp, proposal: &Proposal) -> Option<FactRequest> {
+        if self.bundle.programs.is_empty() || self.is_stopped(proposal.tool.as_deref()) {
+            return None;
+        }
+        let (action, _) = self.action_of(proposal.clone(), ActionId::from_bytes([0; 16]));
+        Some(program::request(self.bundle.programs.digest(), &action, &self.state, at))
     }
 
     /// What sources are shown of what is judged.
@@ -42,7 +61,7 @@ impl Engine {
             _ => (None, None),
         };
         let text = subject.text().map(str::to_owned);
-        Shown { bundle: Arc::clone(&self.bundle), text, prompt, documents, reply: None }
+        Shown { bundle: Arc::clone(&self.bundle), text, prompt, documents, reply: None, told: None }
     }
 
     /// Sends the guards' questions to the sources that answer them.
@@ -59,6 +78,10 @@ impl Engine {
                     let again = self.state.open_action(action.id).is_some();
                     let asking = Asking { action, grant: pending.grant, bundle: self.bundle.digest(), again };
                     sources.of_parent(&request, &asking, pending.at)
+                }
+                Subject::Action(action) if request.source == program::SOURCE => {
+                    let told = || check::input(context, action, pending.at).ok();
+                    sources.of_programs(&request, &self.bundle, &told, pending.at)
                 }
                 _ => sources.answer(&request, pending.at),
             };

@@ -211,6 +211,7 @@ impl Engine {
             text: None,
             prompt: None,
             documents: None,
+            told: None,
             reply: Some(shown),
         })
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use portcullis_core::bundle::AnchorTime;
 use portcullis_core::fact::FactRecord;
+use portcullis_core::program::SOURCE;
 use portcullis_core::usage::Used;
 use portcullis_ledger::clock::now;
 use tokio::sync::MutexGuard;
@@ -49,6 +50,7 @@ impl Run {
     pub async fn propose(&self, proposal: Proposal) -> Result<(Judgement, Option<Permit>), SessionError> {
         let asked = self.ask_above(&proposal).await?;
         let (mut live, known) = self.lock_with(|live| live.needs(&proposal, &self.sources, &asked)).await?;
+        let known = self.with_programs(&mut live, &proposal, known).await;
         // Upwards only: a run never waits for one below it while it is locked.
         let above = self.lock_above(asked).await?;
         let (batch, judgement, charged) = live.judge_action(proposal, &known, &above);
@@ -80,6 +82,18 @@ impl Run {
         let mut live = self.lock_open().await?;
         live.logged |= known.logged;
         Ok((live, known))
+    }
+
+    /// Asks guard programs again where the run went on since they were asked: calls that are proposed at the same time
+    /// would otherwise be denied for it. Their run is locked meanwhile, for 200 ms at most once a worker is free.
+    async fn with_programs(&self, live: &mut Live, proposal: &Proposal, mut known: Known) -> Known {
+        let now = live.env.now();
+        let Some(question) = live.engine.asks_programs(now, proposal) else { return known };
+        if !known.facts.iter().any(|record| record.request == question) {
+            let asked = live.engine.needs(now, proposal, &self.sources).only(SOURCE);
+            known.facts.extend(self.sources.gather(self.id, &self.principal.id, asked).await);
+        }
+        known
     }
 
     async fn gather(&self, needs: Needs) -> Result<Known, SessionError> {

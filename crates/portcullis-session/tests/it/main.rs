@@ -13,11 +13,15 @@ mod kept;
 mod kin;
 mod named_bundles;
 mod principals;
+mod programs;
 mod reach;
 mod redact;
 mod replies;
 mod taints;
 mod work;
+
+#[path = "../../../../engines/for_tests.rs"]
+mod engine;
 
 use std::collections::BTreeMap;
 use std::path::Path;

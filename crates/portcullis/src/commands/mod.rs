@@ -24,6 +24,7 @@ pub(crate) mod log;
 pub(crate) mod mcp;
 pub(crate) mod monitor;
 pub(crate) mod policy;
+pub(crate) mod program;
 pub(crate) mod retention;
 pub(crate) mod run;
 pub(crate) mod runs;

@@ -57,6 +57,8 @@ mod peers_work;
 #[cfg(test)]
 mod policy;
 #[cfg(test)]
+mod program;
+#[cfg(test)]
 mod restored;
 #[cfg(test)]
 mod signals;
@@ -80,3 +82,7 @@ mod witness;
 mod work;
 #[cfg(test)]
 mod worlds;
+
+#[cfg(test)]
+#[path = "../../../../engines/for_tests.rs"]
+mod engine;

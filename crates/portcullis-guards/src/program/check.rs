@@ -1,0 +1,142 @@
+//! Asks the guard programs of the bundle.
+
+use portcullis_core::action::{Action, Hook, Pending, Subject};
+use portcullis_core::fact::{FactAnswer, FactRequest, Facts};
+use portcullis_core::finding::Finding;
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::pipeline::reserved;
+use portcullis_core::principal::Principal;
+use portcullis_core::program::{self, Answer, Failure, Input, Objection, Run, Says, Told, Touched, minute};
+use portcullis_core::time::Timestamp;
+use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
+
+/// ## What it does
+/// Asks the programs in `programs/*.star` about every action, and denies or holds what they object to. A program is a
+/// function `check(action, run, principal)` in Starlark that answers `deny(…)`, `hold(…)` or nothing. All programs are asked
+/// in one round trip to a worker process, which has no files, no network and little memory.
+///
+/// ## Why it matters
+/// Some conditions cannot be written as a limit or a policy: amounts that depend on each other, tables of who may read which
+/// column, times of day. A program can state them, and can only narrow: it has no word for *allow*.
+///
+/// ## Fires on
+/// What a program says: `deny` is a *deny*, `hold` a *review*. The rule is `program/check/` and the program's name. A program
+/// that fails denies as `gate/guard-failed`, with its line. A worker that is late, goes beyond its memory or cannot be
+/// started denies as `gate/fact-missing`, with the program that ran.
+///
+/// ## Does not cover
+/// Inputs, results and replies. The texts that a run has read: a program knows the labels of what was seen, what the user
+/// asked, and the effects of the action. Earlier calls, and their arguments.
+///
+/// ## Configuration
+/// `programs/*.star`: see [Guard programs](../programs.md). Each is at most 64 KiB. All of them have 200 ms for an action.
+///
+/// ## False positives
+/// A machine so busy that a worker does not answer within 200 ms. A program whose author did not think of a missing
+/// argument: use `.get`.
+///
+/// ## References
+/// Seed 004, guard programs. OWASP LLM06, ASI02.
+#[derive(Debug)]
+pub struct ProgramCheck;
+
+/// What the rules of its findings begin with, which is its name.
+pub const RULE: &str = "program/check";
+
+static META: GuardMeta = GuardMeta {
+    id: RULE,
+    hooks: &[Hook::Action],
+    owasp: &["LLM06", "ASI02"],
+    unfaithful_to: Some(Unfaithful::Task),
+};
+
+impl Guard<RunMemory> for ProgramCheck {
+    fn meta(&self) -> &'static GuardMeta {
+        &META
+    }
+
+    fn sources(&self) -> &'static [&'static str] {
+        &[program::SOURCE]
+    }
+
+    fn needs(&self, context: &Context<'_>, pending: &Pending<'_>) -> Vec<FactRequest> {
+        question(context, pending).into_iter().collect()
+    }
+
+    fn decide(
+        &self,
+        context: &Context<'_>,
+        pending: &Pending<'_>,
+        facts: &Facts,
+    ) -> Result<Vec<Finding>, GuardFailure> {
+        let Some(question) = question(context, pending) else { return Ok(Vec::new()) };
+        let answer = match facts.get(&question) {
+            Some(FactAnswer::Known(answer)) => serde_json::from_value::<Answer>(answer.clone())
+                .map_err(|_| GuardFailure("the answer of the programs is not of its form".to_owned()))?,
+            Some(FactAnswer::Failed(why)) => return Err(GuardFailure(why.clone())),
+            None => return Err(GuardFailure("nobody asked the programs".to_owned())),
+        };
+        let failed = answer.failures.iter().map(failure);
+        Ok(failed.chain(answer.objections.iter().map(objection)).collect())
+    }
+}
+
+fn question(context: &Context<'_>, pending: &Pending<'_>) -> Option<FactRequest> {
+    let Subject::Action(action) = pending.subject else { return None };
+    let programs = &context.bundle.programs;
+    let asks = !programs.is_empty();
+    asks.then(|| program::request(programs.digest(), action, context.run, pending.at))
+}
+
+fn failure(failure: &Failure) -> Finding {
+    let message = format!("the program `{}` failed: {}", failure.program, failure.why);
+    Finding::new(reserved::GUARD_FAILED, Verdict::Deny, message)
+}
+
+fn objection(objection: &Objection) -> Finding {
+    let verdict = match objection.says {
+        Says::Deny => Verdict::Deny,
+        Says::Hold => Verdict::Review,
+    };
+    let reasons = match objection.reasons.as_slice() {
+        [] => "it gives no reason".to_owned(),
+        reasons => reasons.join("; "),
+    };
+    let message = format!("the program `{}` objects: {reasons}", objection.program);
+    Finding::new(format!("{RULE}/{}", objection.program), verdict, message).against(objection.denied.clone())
+}
+
+/// What programs are told of an action, as JSON.
+///
+/// # Errors
+/// It cannot be written, which is a denial.
+pub fn input(context: &Context<'_>, action: &Action, at: Timestamp) -> Result<String, GuardFailure> {
+    let nobody = Principal::named("");
+    let tool = action.tool();
+    let known = tool.and_then(|name| context.bundle.registry.get(name));
+    let request = context.memory().ok().and_then(|memory| memory.sources.prompt());
+    let input = Input {
+        action: Told {
+            tool,
+            server: action.server.as_deref(),
+            type_: known.map(|tool| tool.tool_type.as_str()),
+            side_effecting: tool.is_some_and(|name| context.is_side_effecting(name)),
+            risk: known.map(|tool| tool.risk),
+            args: &action.arguments,
+            planned: action.planned.as_deref(),
+            effects: context.effects().iter().map(Touched::from).collect(),
+            at: minute(at),
+        },
+        run: Run {
+            steps: context.run.steps(),
+            side_effects: context.run.side_effects(),
+            policy: context.run.policy(),
+            surface: context.run.surface(),
+            labels: context.run.labels().iter().map(ToString::to_string).collect(),
+            request,
+        },
+        principal: context.run.principal().unwrap_or(&nobody),
+    };
+    serde_json::to_string(&input).map_err(|error| GuardFailure(error.to_string()))
+}

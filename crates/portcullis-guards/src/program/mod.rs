@@ -1,0 +1,3 @@
+//! Conditions of the bundle that have to be computed.
+
+pub mod check;

@@ -1,0 +1,310 @@
+//! Workers that are started beforehand.
+//!
+//! Whoever asks takes an idle worker, asks it, and puts it back. One that is late or gone is killed, and another takes its
+//! place in the background with all programs loaded, so that a decision never waits for a process to start. Nobody has
+//! more than one worker at a time.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use portcullis_core::program::Answer;
+
+use crate::locate::{Engine, EngineError};
+use crate::protocol::Mistake;
+use crate::set::{CHECK_WAIT, ProgramSet, Source};
+use crate::worker::{Lost, Worker};
+
+/// Workers at once. Each is idle nearly always, and has some 9 MB.
+const WORKERS: usize = 4;
+/// How long somebody waits for a worker.
+const WORKER_WAIT: Duration = Duration::from_secs(1);
+/// A check that took longer may have left the worker's memory in pieces: it is replaced.
+const STRAINED: Duration = Duration::from_millis(20);
+
+/// What came of a question.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    Answered(Answer),
+    /// The worker was lost with the program of this number.
+    Lost {
+        program: usize,
+        why: Lost,
+    },
+    /// None was free.
+    Busy(Duration),
+    /// None could be started.
+    Unstarted(String),
+}
+
+/// What came of loading a program.
+#[derive(Debug)]
+pub(crate) enum Loaded {
+    Read(Vec<Mistake>),
+    Lost(Lost),
+    Unstarted(String),
+}
+
+/// The workers. See the [module documentation](self).
+#[derive(Debug)]
+pub struct Pool {
+    engine: Engine,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// What a worker that is started has to load.
+    sets: Mutex<Vec<(String, Weak<Vec<Source>>)>>,
+    /// For what runs in the background.
+    itself: Weak<Self>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    idle: Vec<Worker>,
+    /// Those that exist or are being started.
+    workers: usize,
+    /// Who has a worker.
+    holders: BTreeSet<String>,
+}
+
+impl Pool {
+    /// The pool of this process, whose engine lies beside the program. It is started when the first bundle with programs is
+    /// loaded.
+    ///
+    /// # Errors
+    /// The engine cannot be used. It is looked for again the next time.
+    pub fn of_process() -> Result<Arc<Self>, EngineError> {
+        static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
+        if let Some(pool) = POOL.get() {
+            return Ok(Arc::clone(pool));
+        }
+        let pool = Self::start(Engine::beside_program()?)?;
+        Ok(Arc::clone(POOL.get_or_init(|| pool)))
+    }
+
+    /// A pool of an engine. The first worker is started at once, the others in the background.
+    ///
+    /// # Errors
+    /// The engine does not start, or cannot confine itself.
+    pub fn start(engine: Engine) -> Result<Arc<Self>, EngineError> {
+        let first = Worker::start(&engine)?;
+        let state = State { idle: vec![first], workers: WORKERS, holders: BTreeSet::new() };
+        let pool = Arc::new_cyclic(|itself| Self {
+            engine,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            sets: Mutex::default(),
+            itself: Weak::clone(itself),
+        });
+        for _ in 1..WORKERS {
+            pool.start_one();
+        }
+        Ok(pool)
+    }
+
+    /// The processes of the idle workers, for those who measure.
+    pub fn idle_processes(&self) -> Vec<u32> {
+        self.lock().idle.iter().map(Worker::process).collect()
+    }
+
+    /// A worker, when one is free.
+    pub(crate) fn worker(&self, of: &str) -> Result<Worker, Asked> {
+        let until = Instant::now() + WORKER_WAIT;
+        let mut state = self.lock();
+        loop {
+            if let Some(worker) = Self::take(&mut state, of) {
+                return Ok(worker);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Asked::Busy(WORKER_WAIT));
+            }
+            // Those that could not be started are tried again, one at a time.
+            if state.workers == 0 {
+                state.workers += 1;
+                drop(state);
+                self.add().map_err(|error| Asked::Unstarted(error.to_string()))?;
+                state = self.lock();
+                continue;
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// A worker that is idle now.
+    pub(crate) fn idle_worker(&self, of: &str) -> Option<Worker> {
+        Self::take(&mut self.lock(), of)
+    }
+
+    fn take(state: &mut State, of: &str) -> Option<Worker> {
+        if state.idle.is_empty() || !state.holders.insert(of.to_owned()) {
+            return None;
+        }
+        // The one that was used last is warm.
+        state.idle.pop()
+    }
+
+    /// Has the programs of a set run, which are loaded where they are not yet.
+    pub(crate) fn begin(worker: &mut Worker, set: &ProgramSet, input: &str) -> Result<Instant, Lost> {
+        load_all(worker, &set.name, &set.sources)?;
+        worker.begin(&set.name, input, CHECK_WAIT)
+    }
+
+    /// Takes the answer, and the worker back.
+    pub(crate) fn finish(&self, mut worker: Worker, began: Result<Instant, Lost>, of: &str) -> Asked {
+        let asked = began.and_then(|until| {
+            let answer = worker.finish(until, CHECK_WAIT);
+            let strained = until.saturating_duration_since(Instant::now()) + STRAINED < CHECK_WAIT;
+            answer.map(|answer| (answer, strained))
+        });
+        let program = worker.running();
+        match asked {
+            Ok((answer, strained)) => {
+                self.give_back(worker, strained, of);
+                Asked::Answered(answer)
+            }
+            Err(why) => {
+                self.replace(worker, of);
+                Asked::Lost { program, why }
+            }
+        }
+    }
+
+    /// Loads one program into a set of its own name, to see whether it can be read.
+    pub(crate) fn try_load(&self, source: &Source) -> Loaded {
+        /// Who is trying.
+        const TRIES: &str = "(a bundle that is loaded)";
+        let mut worker = match self.worker(TRIES) {
+            Ok(worker) => worker,
+            Err(Asked::Unstarted(why)) => return Loaded::Unstarted(why),
+            Err(_) => return Loaded::Unstarted("no worker is free; try again".to_owned()),
+        };
+        let tried = worker.load(TRIES, source, CHECK_WAIT);
+        let forgotten = tried.is_err() || worker.forget(TRIES, CHECK_WAIT).is_ok();
+        match tried {
+            Ok(mistakes) if forgotten => {
+                self.give_back(worker, false, TRIES);
+                Loaded::Read(mistakes)
+            }
+            Ok(mistakes) => {
+                self.replace(worker, TRIES);
+                Loaded::Read(mistakes)
+            }
+            Err(lost) => {
+                self.replace(worker, TRIES);
+                Loaded::Lost(lost)
+            }
+        }
+    }
+
+    /// Has every worker that is started from here on load a set.
+    pub(crate) fn keep(&self, set: &ProgramSet) {
+        let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        sets.retain(|(_, sources)| sources.strong_count() > 0);
+        sets.push((set.name.clone(), Arc::downgrade(&set.sources)));
+    }
+
+    fn give_back(&self, mut worker: Worker, strained: bool, of: &str) {
+        if strained {
+            return self.replace(worker, of);
+        }
+        if self.forget_unused(&mut worker).is_err() {
+            return self.replace(worker, of);
+        }
+        let mut state = self.lock();
+        state.holders.remove(of);
+        state.idle.push(worker);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Programs of bundles that nobody uses any more.
+    fn forget_unused(&self, worker: &mut Worker) -> Result<(), Lost> {
+        /// Sets that a worker has before it is looked at.
+        const MANY: usize = 8;
+        if worker.sets.len() < MANY {
+            return Ok(());
+        }
+        let kept: Vec<String> = {
+            let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+            sets.retain(|(_, sources)| sources.strong_count() > 0);
+            sets.iter().map(|(name, _)| name.clone()).collect()
+        };
+        let unused: Vec<String> = worker.sets.iter().filter(|set| !kept.contains(set)).cloned().collect();
+        unused.iter().try_for_each(|set| worker.forget(set, CHECK_WAIT))
+    }
+
+    /// Another takes the place of a worker.
+    pub(crate) fn replace(&self, worker: Worker, of: &str) {
+        let mut state = self.lock();
+        state.holders.remove(of);
+        drop(state);
+        self.changed.notify_all();
+        if let Some(pool) = self.itself.upgrade() {
+            pool.in_background(move |pool| {
+                // Killing one that has much memory takes a while.
+                drop(worker);
+                let _tried_again = pool.add();
+            });
+        }
+    }
+
+    fn start_one(self: &Arc<Self>) {
+        self.in_background(|pool| {
+            let _tried_again = pool.add();
+        });
+    }
+
+    fn in_background(self: &Arc<Self>, run: impl FnOnce(&Self) + Send + 'static) {
+        let pool = Arc::clone(self);
+        let started = std::thread::Builder::new().name("programs".to_owned()).spawn(move || run(&pool));
+        if started.is_err() {
+            self.lock().workers -= 1;
+        }
+    }
+
+    /// Starts a worker that is counted already.
+    fn add(&self) -> Result<(), EngineError> {
+        let mut worker = match Worker::start(&self.engine) {
+            Ok(worker) => worker,
+            Err(error) => {
+                let mut state = self.lock();
+                state.workers = state.workers.saturating_sub(1);
+                drop(state);
+                self.changed.notify_all();
+                return Err(error);
+            }
+        };
+        let sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (name, sources) in sets {
+            // One that cannot be loaded is told when it is asked.
+            let loaded = sources.upgrade().map(|sources| load_all(&mut worker, &name, &sources));
+            if matches!(loaded, Some(Err(_))) {
+                break;
+            }
+        }
+        self.lock().idle.push(worker);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Loads a set into a worker that does not have it.
+fn load_all(worker: &mut Worker, set: &str, sources: &[Source]) -> Result<(), Lost> {
+    if worker.sets.iter().any(|known| known == set) {
+        return Ok(());
+    }
+    for source in sources {
+        if let Some(mistake) = worker.load(set, source, CHECK_WAIT)?.into_iter().next() {
+            return Err(Lost::Ended(format!(
+                "`{}` cannot be read any more: {}",
+                source.file, mistake.message
+            )));
+        }
+    }
+    worker.sets.push(set.to_owned());
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! One worker process, as the gate sees it.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use portcullis_core::program::{Answer, PROGRAMS_MAX};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::locate::{Engine, EngineError};
+use crate::protocol::{ANSWER_BYTES_MAX, Ask, Mistake, Said, VERSION, check, frame};
+use crate::set::Source;
+
+/// How long a worker may take to start.
+const START: Duration = Duration::from_secs(5);
+/// Programs of which the engine says that they begin, two bytes each.
+const BEGUN_BYTES: usize = 1 << 10;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// It was late.
+    Late(Duration),
+    /// It ended, or said something that is not of the protocol.
+    Ended(String),
+}
+
+impl std::fmt::Display for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Late(wait) => write!(f, "it took longer than {} ms", wait.as_millis()),
+            Self::Ended(how) => f.write_str(how),
+        }
+    }
+}
+
+/// A worker that is started. Dropped, it is killed.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    child: Child,
+    to: File,
+    from: File,
+    /// Says which program runs.
+    begun: File,
+    /// The sets that it has loaded.
+    pub(crate) sets: Vec<String>,
+}
+
+impl Worker {
+    /// Starts one, and waits until it has given up what it has to.
+    pub(crate) fn start(engine: &Engine) -> Result<Self, EngineError> {
+        let mut child = Command::new(engine.executable())
+            .arg("worker")
+            .env_clear()
+            // Each further arena would reserve the address space that a worker has.
+            .env("MALLOC_ARENA_MAX", "1")
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| engine.wrong(format!("it cannot be started: {error}")))?;
+        let ends = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(to), Some(from), Some(begun)) = ends else {
+            let _gone = (child.kill(), child.wait());
+            return Err(engine.wrong("its pipes are missing".to_owned()));
+        };
+        let [to, from, begun] =
+            [OwnedFd::from(to), OwnedFd::from(from), OwnedFd::from(begun)].map(File::from);
+        let mut worker = Self { child, to, from, begun, sets: Vec::new() };
+        match worker.answer(Instant::now() + START, START) {
+            Ok(Said::Ready(ready)) if ready.protocol == VERSION => Ok(worker),
+            Ok(Said::Ready(ready)) => Err(engine.wrong(format!(
+                "it speaks version {} of the protocol, not {VERSION}; install both again",
+                ready.protocol
+            ))),
+            Ok(_) => Err(engine.wrong("it does not begin with `ready`".to_owned())),
+            Err(lost) => {
+                let said = worker.complaint();
+                Err(engine.wrong(if said.is_empty() { lost.to_string() } else { said }))
+            }
+        }
+    }
+
+    /// Loads a program, and gives its mistakes.
+    pub(crate) fn load(&mut self, set: &str, source: &Source, wait: Duration) -> Result<Vec<Mistake>, Lost> {
+        let ask = Ask::Load { set, program: &source.program, file: &source.file, source: &source.text };
+        let message = frame(&ask).map_err(|error| Lost::Ended(error.to_string()))?;
+        match self.ask(&message, wait)? {
+            Said::Loaded(mistakes) => Ok(mistakes),
+            _ => Err(out_of_turn()),
+        }
+    }
+
+    /// Has the programs of a set run. When their answer is due.
+    pub(crate) fn begin(&mut self, set: &str, input: &str, wait: Duration) -> Result<Instant, Lost> {
+        let until = Instant::now() + wait;
+        self.send(&check(set, input), until, wait)?;
+        Ok(until)
+    }
+
+    /// Whether the answer begins within this time.
+    pub(crate) fn is_answering(&self, within: Duration) -> bool {
+        wait_for(&self.from, PollFlags::IN, Instant::now() + within, within).is_ok()
+    }
+
+    /// What the programs say.
+    pub(crate) fn finish(&mut self, until: Instant, wait: Duration) -> Result<Answer, Lost> {
+        match self.answer(until, wait)? {
+            Said::Checked(answer) => Ok(answer),
+            _ => Err(out_of_turn()),
+        }
+    }
+
+    /// Forgets a set.
+    pub(crate) fn forget(&mut self, set: &str, wait: Duration) -> Result<(), Lost> {
+        self.sets.retain(|known| known != set);
+        let message = frame(&Ask::Forget { set }).map_err(|error| Lost::Ended(error.to_string()))?;
+        self.ask(&message, wait).map(|_| ())
+    }
+
+    fn ask(&mut self, message: &[u8], wait: Duration) -> Result<Said, Lost> {
+        let until = Instant::now() + wait;
+        self.send(message, until, wait)?;
+        self.answer(until, wait)
+    }
+
+    /// Writes a message. A pipe takes a small one at once; of a large one no more is written than fits, each time.
+    fn send(&mut self, message: &[u8], until: Instant, wait: Duration) -> Result<(), Lost> {
+        /// What a pipe that says that it can be written takes without waiting: `PIPE_BUF`.
+        const AT_ONCE: usize = 4 << 10;
+        for piece in message.chunks(AT_ONCE) {
+            wait_for(&self.to, PollFlags::OUT, until, wait)?;
+            self.to.write_all(piece).map_err(|_| self.ended())?;
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, until: Instant, wait: Duration) -> Result<Said, Lost> {
+        let mut head = [0; 4];
+        self.read(&mut head, until, wait)?;
+        let length = u32::from_le_bytes(head) as usize;
+        if length > ANSWER_BYTES_MAX {
+            return Err(Lost::Ended(format!("it answers with more than {ANSWER_BYTES_MAX} bytes")));
+        }
+        let mut body = vec![0; length];
+        self.read(&mut body, until, wait)?;
+        serde_json::from_slice(&body)
+            .map_err(|error| Lost::Ended(format!("it answers with something else: {error}")))
+    }
+
+    fn read(&mut self, into: &mut [u8], until: Instant, wait: Duration) -> Result<(), Lost> {
+        let mut rest = into;
+        while !rest.is_empty() {
+            wait_for(&self.from, PollFlags::IN, until, wait)?;
+            let read = match self.from.read(rest) {
+                Ok(0) | Err(_) => return Err(self.ended()),
+                Ok(read) => read,
+            };
+            rest = rest.get_mut(read..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// How it ended. It closed its end, so it has or is about to.
+    fn ended(&mut self) -> Lost {
+        let _gone = self.child.kill();
+        Lost::Ended(match self.child.wait() {
+            Ok(_) => "it went beyond its memory, its stack or what it may ask of the system".to_owned(),
+            Err(error) => error.to_string(),
+        })
+    }
+
+    /// The number of the program that ran last. Of the first nothing is said.
+    pub(crate) fn running(&mut self) -> usize {
+        let mut last = 0;
+        let now = Instant::now();
+        let mut bytes = [0; BEGUN_BYTES];
+        while wait_for(&self.begun, PollFlags::IN, now, Duration::ZERO).is_ok() {
+            let Ok(read @ 1..) = self.begun.read(&mut bytes) else { break };
+            let numbers = bytes.get(..read).unwrap_or_default();
+            // What a process says when it is out of memory comes here, too; letters are large numbers.
+            let numbers =
+                numbers.as_chunks::<2>().0.iter().map(|pair| usize::from(u16::from_le_bytes(*pair)));
+            last = numbers.filter(|number| *number < PROGRAMS_MAX).next_back().unwrap_or(last);
+        }
+        last
+    }
+
+    /// What it said before it ended.
+    fn complaint(&mut self) -> String {
+        const SAID_MAX: u64 = 512;
+        let mut said = Vec::new();
+        let _gone = self.child.kill();
+        let _read = (&mut self.begun).take(SAID_MAX).read_to_end(&mut said);
+        String::from_utf8_lossy(&said).trim().replace('\n', "; ")
+    }
+
+    /// Its process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _gone = self.child.kill();
+        let _waited = self.child.wait();
+    }
+}
+
+fn out_of_turn() -> Lost {
+    Lost::Ended("it answers another question".to_owned())
+}
+
+/// Waits until something can be read or written.
+fn wait_for(file: &File, what: PollFlags, until: Instant, wait: Duration) -> Result<(), Lost> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let time = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        match poll(&mut [PollFd::new(file, what)], Some(&time)) {
+            Ok(0) => return Err(Lost::Late(wait)),
+            Ok(_) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(Lost::Ended(io::Error::from(error).to_string())),
+        }
+    }
+}

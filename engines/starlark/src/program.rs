@@ -1,0 +1,146 @@
+//! One program: read once, run for each action.
+
+use serde_json::{Map, Value as Json};
+use starlark::environment::{FrozenModule, Globals, Module};
+use starlark::eval::Evaluator;
+use starlark::syntax::{AstModule, Dialect};
+use starlark::values::Value;
+use starlark::values::function::FUNCTION_TYPE;
+
+use crate::convert::{cut, objections, structure};
+use crate::frames::{Mistake, Objection};
+
+/// Calls and turns of loops of one run of a program. The gate's deadline holds whatever they do.
+const STEPS_MAX: u64 = 3_000_000;
+/// Bytes of values of one run of a program.
+const HEAP_BYTES_MAX: usize = 32 << 20;
+/// Calls within calls.
+const CALLS_MAX: usize = 64;
+/// The function that answers.
+const CHECK: &str = "check";
+/// What it is given.
+const PARAMETERS: usize = 3;
+
+/// A program that was read.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) name: String,
+    module: FrozenModule,
+}
+
+/// What all programs are told of one action, as the gate sent it.
+#[derive(Debug)]
+pub(crate) struct Told<'a> {
+    pub(crate) action: &'a Map<String, Json>,
+    pub(crate) run: &'a Map<String, Json>,
+    pub(crate) principal: &'a Map<String, Json>,
+}
+
+/// Functions are all that a program has besides the language's own; `load` would read files.
+fn dialect() -> Dialect {
+    Dialect {
+        enable_load: false,
+        enable_keyword_only_arguments: true,
+        enable_top_level_stmt: true,
+        enable_f_strings: true,
+        ..Dialect::Standard
+    }
+}
+
+impl Program {
+    /// Reads a program and runs its top level.
+    pub(crate) fn load(name: &str, file: &str, source: String, globals: &Globals) -> Result<Self, Mistake> {
+        let length = source.len();
+        let mistake = |error: starlark::Error| mistake(&error, length);
+        let ast = AstModule::parse(file, source, &dialect()).map_err(mistake)?;
+        let module = Module::with_temp_heap(|module| {
+            {
+                let mut evaluator = Evaluator::new(&module);
+                limit(&mut evaluator).map_err(mistake)?;
+                evaluator.eval_module(ast, globals).map_err(mistake)?;
+            }
+            check_signature(&module, length)?;
+            module.freeze().map_err(|error| Mistake { start: 0, end: 0, message: format!("{error:?}") })
+        })?;
+        Ok(Self { name: name.to_owned(), module })
+    }
+
+    /// What it says of an action.
+    pub(crate) fn check(&self, told: &Told<'_>) -> Result<Vec<Objection>, String> {
+        let check = self.module.get(CHECK).map_err(|error| error.to_string())?;
+        Module::with_temp_heap(|module| {
+            let heap = module.heap();
+            let check = module.heap().access_owned_frozen_value(&check);
+            let given =
+                [structure(told.action, heap), structure(told.run, heap), structure(told.principal, heap)];
+            let mut evaluator = Evaluator::new(&module);
+            limit(&mut evaluator).map_err(|error| why(&error))?;
+            let answer = evaluator.eval_function(check, &given, &[]).map_err(|error| why(&error))?;
+            objections(&self.name, answer)
+        })
+    }
+}
+
+fn limit(evaluator: &mut Evaluator<'_, '_, '_>) -> starlark::Result<()> {
+    evaluator.set_max_tick_count(STEPS_MAX).map_err(starlark::Error::new_other)?;
+    evaluator.set_max_heap_size(HEAP_BYTES_MAX).map_err(starlark::Error::new_other)?;
+    evaluator.set_max_callstack_size(CALLS_MAX).map_err(starlark::Error::new_other)
+}
+
+/// There has to be `def check(action, run, principal)`.
+fn check_signature(module: &Module<'_>, length: usize) -> Result<(), Mistake> {
+    let missing = |message: &str| Mistake { start: length, end: length, message: message.to_owned() };
+    let Some(check) = module.get(CHECK) else {
+        return Err(missing("there is no `check`; a program has `def check(action, run, principal):`"));
+    };
+    if check.get_type() != FUNCTION_TYPE {
+        return Err(missing("`check` is no function; write `def check(action, run, principal):`"));
+    }
+    match parameters(check) {
+        Some(PARAMETERS) | None => Ok(()),
+        Some(_) => Err(missing("`check` takes other things than `(action, run, principal)`")),
+    }
+}
+
+/// How many parameters a function has, where it says so.
+fn parameters(function: Value<'_>) -> Option<usize> {
+    use starlark::docs::DocItem;
+    use starlark::docs::DocMember;
+    match function.documentation() {
+        DocItem::Member(DocMember::Function(doc)) => {
+            Some(doc.params.pos_only.len() + doc.params.pos_or_named.len())
+        }
+        _ => None,
+    }
+}
+
+/// An error while a program is read, with its bytes.
+fn mistake(error: &starlark::Error, length: usize) -> Mistake {
+    let span = error.span().map(|span| (span.span.begin().get(), span.span.end().get()));
+    let (start, end) = span.map_or((0, 0), |(start, end)| (start as usize, end as usize));
+    Mistake { start: start.min(length), end: end.min(length), message: plain(error) }
+}
+
+/// An error while a program runs, with its line.
+fn why(error: &starlark::Error) -> String {
+    match error.span() {
+        Some(span) => {
+            let at = span.resolve_span().begin;
+            format!("{}:{}: {}", at.line + 1, at.column + 1, plain(error))
+        }
+        None => plain(error),
+    }
+}
+
+/// The message on one line, in the form of the gate's own.
+fn plain(error: &starlark::Error) -> String {
+    let text = error.without_diagnostic().to_string();
+    let text = text.replace("Variable `", "there is nothing called `").replace("` not found", "`");
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line = cut(line.trim()).trim_end_matches('.');
+    let mut chars = line.chars();
+    match chars.next() {
+        Some(first) => first.to_lowercase().chain(chars).collect(),
+        None => "it failed".to_owned(),
+    }
+}

@@ -1,0 +1,135 @@
+//! The worker: sets of programs, and the messages about them.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value as Json};
+use starlark::environment::Globals;
+
+use crate::confine;
+use crate::frames::{self, Answer, Asked, Check, Failure, Load, Mistake, Ready, Said};
+use crate::program::{Program, Told};
+use crate::toolbox;
+
+/// Of the protocol.
+const VERSION: u32 = 1;
+/// Sets that are kept at once. The gate forgets those of bundles that nobody uses.
+const SETS_MAX: usize = 64;
+/// Programs of one set.
+const PROGRAMS_MAX: usize = 256;
+/// How often the limit of processor time moves along.
+const MORE_TIME: Duration = Duration::from_millis(500);
+
+#[derive(Debug)]
+pub(crate) struct Worker {
+    globals: Globals,
+    sets: BTreeMap<String, Vec<Program>>,
+}
+
+impl Worker {
+    pub(crate) fn new() -> Self {
+        Self { globals: toolbox::globals(), sets: BTreeMap::new() }
+    }
+
+    /// Runs a small program, so that what the library makes at first use is there.
+    pub(crate) fn warm_up(&mut self) {
+        let source = "def check(action, run, principal):\n    return [deny(\"x\") for x in action.args if matches(\"a\", x)]\n";
+        let load = Load {
+            set: String::new(),
+            program: "warm".to_owned(),
+            file: "warm.star".to_owned(),
+            source: source.to_owned(),
+        };
+        let _none = self.load(load);
+        let input = serde_json::json!({"action": {"args": {"a": 1}}, "run": {}, "principal": {}});
+        let _answer = self.check(&Check { set: String::new(), input });
+        self.sets.clear();
+    }
+
+    /// Answers until the gate closes its end.
+    pub(crate) fn serve(&mut self) -> io::Result<()> {
+        let (mut from, mut to) = (io::stdin().lock(), Unbuffered);
+        let (mut read, mut written) = (Vec::new(), Vec::new());
+        let ready =
+            Ready { protocol: VERSION, engine: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") };
+        frames::write(&mut to, &Said::Ready(ready), &mut written)?;
+        let mut limited = Instant::now();
+        while let Some(asked) = frames::read(&mut from, &mut read)? {
+            if limited.elapsed() >= MORE_TIME {
+                confine::more_time();
+                limited = Instant::now();
+            }
+            let said = match asked {
+                Asked::Load(load) => Said::Loaded(self.load(load)),
+                Asked::Check(check) => Said::Checked(self.check(&check)),
+                Asked::Forget(forget) => {
+                    self.sets.remove(&forget.set);
+                    Said::Forgotten
+                }
+            };
+            frames::write(&mut to, &said, &mut written)?;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, load: Load) -> Vec<Mistake> {
+        let full = |message: String| vec![Mistake { start: 0, end: 0, message }];
+        if self.sets.len() >= SETS_MAX && !self.sets.contains_key(&load.set) {
+            return full(format!("a worker keeps the programs of {SETS_MAX} bundles at most"));
+        }
+        let set = self.sets.entry(load.set).or_default();
+        if set.len() >= PROGRAMS_MAX {
+            return full(format!("a bundle has {PROGRAMS_MAX} programs at most"));
+        }
+        match Program::load(&load.program, &load.file, load.source, &self.globals) {
+            Ok(program) => {
+                set.push(program);
+                Vec::new()
+            }
+            Err(mistake) => vec![mistake],
+        }
+    }
+
+    fn check(&self, check: &Check) -> Answer {
+        let mut answer = Answer::default();
+        let fail = |program: &str, why: String| Failure { program: program.to_owned(), why };
+        let Some(set) = self.sets.get(&check.set) else {
+            answer.failures.push(fail("", "these programs were not loaded".to_owned()));
+            return answer;
+        };
+        let none = Map::new();
+        let part = |name| check.input.get(name).and_then(Json::as_object).unwrap_or(&none);
+        let told = Told { action: part("action"), run: part("run"), principal: part("principal") };
+        for (number, program) in set.iter().enumerate() {
+            begins(number);
+            match program.check(&told) {
+                Ok(objections) => answer.objections.extend(objections),
+                Err(why) => answer.failures.push(fail(&program.name, why)),
+            }
+        }
+        answer
+    }
+}
+
+/// Says on the third descriptor which program runs, so that the gate can name the one with which a worker was lost. Of the
+/// first nothing has to be said.
+fn begins(number: usize) {
+    if let Ok(number @ 1..) = u16::try_from(number) {
+        let _full = io::stderr().write_all(&number.to_le_bytes());
+    }
+}
+
+/// Standard output without its buffer: a message is written in one go.
+#[derive(Debug)]
+struct Unbuffered;
+
+impl io::Write for Unbuffered {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        rustix::io::write(rustix::stdio::stdout(), bytes).map_err(io::Error::from)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
