@@ -23,6 +23,7 @@ use tracing::{debug, info, warn};
 use super::auth::check_host_and_origin;
 use super::checks::{Checks, WorkSource};
 use super::connections;
+use super::console::{self, Tally, TallyObserver};
 use super::error::DaemonError;
 use super::listen::Hold;
 use super::shares::Shares;
@@ -60,6 +61,10 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
 /// [`DaemonError`]: what keeps it from serving, and what to do about it.
 pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result<(), DaemonError> {
     let (judges, work) = own_sources(&mut extensions, &options.home);
+    let tally = Arc::new(Tally::default());
+    if options.console.is_some() {
+        extensions.observers.push(Box::new(TallyObserver(Arc::clone(&tally))));
+    }
     let given = options.bundle.as_deref().map(std::path::absolute).transpose();
     let given = given.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
     let hold = take_hold(&options.home, given.as_deref()).await?;
@@ -84,6 +89,10 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     tell_freezes(&gate).await?;
     let listings = Arc::new(Listings::at(options.home.listings()));
     let own_state = options.home.path().display().to_string();
+    let console = match &options.console {
+        Some(at) => Some(console::listen(at, &options.home, tally).await?),
+        None => None,
+    };
     let shared = Shared {
         gate: Arc::clone(&gate),
         local: Local::new(Arc::clone(&gate), Arc::clone(&listings), Some(own_state)),
@@ -98,6 +107,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
         packs: Arc::new(Semaphore::new(api::PACKS_AT_ONCE)),
         queue: Arc::default(),
         webhooks: Arc::default(),
+        console: console.as_ref().map(console::Listening::console),
         log_failure,
     };
     let router = routes::router(shared.clone());
@@ -113,19 +123,23 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
         Some(address) => Some(serve_tcp(address, &router, stopped.clone()).await?),
         None => None,
     };
+    let pages = console.map(|console| serve_console(console, &shared, stopped.clone()));
     let unix = tokio::spawn(connections::serve(socket, router, connections::UNIX, stopped));
 
     let beside = beside(&gate, shared);
     keep_house(&gate, signals).await;
     beside.iter().for_each(JoinHandle::abort);
     info!("stopping");
+    let (close_streams, pages) = pages.unzip();
+    // First, so that no stream is waited for.
+    close_streams.map(|close: watch::Sender<bool>| close.send_replace(true));
     gate.close_all().await;
     // Those who wait for an approver are not waited for.
     let _ = stop.send(true);
     let grace = Duration::from_secs(1);
     let _ = tokio::time::timeout(grace, unix).await;
-    if let Some(tcp) = tcp {
-        let _ = tokio::time::timeout(grace, tcp).await;
+    for served in tcp.into_iter().chain(pages) {
+        let _ = tokio::time::timeout(grace, served).await;
     }
     // Last, so that the ends of the runs that were just closed are in the log.
     drop(log);
@@ -191,6 +205,18 @@ async fn serve_tcp(
     info!(address = %own, "serving HTTP");
     let guarded: Router = router.clone().layer(middleware::from_fn_with_state(own, check_host_and_origin));
     Ok(tokio::spawn(connections::serve(listener, guarded, connections::TCP, stopped)))
+}
+
+/// Serves the console: the hand that ends its streams, and what serves.
+fn serve_console(
+    console: console::Listening,
+    shared: &Shared,
+    stopped: watch::Receiver<bool>,
+) -> (watch::Sender<bool>, JoinHandle<()>) {
+    let origin = console.console().origin.clone();
+    let (listener, router, close) = console.router(shared.clone());
+    info!(%origin, "serving the console; `portcullis console` prints a link that signs in");
+    (close, tokio::spawn(connections::serve(listener, router, connections::TCP, stopped)))
 }
 
 /// The bundle that is given, which is the state folder's from now on; otherwise the one that was chosen for it.

@@ -59,6 +59,7 @@ impl Daemon {
             bundle: Some(bundle),
             shipped: shipped::default_bundle(),
             http: None,
+            console: None,
             controls: Vec::new(),
         };
         change(&mut options);
@@ -105,7 +106,7 @@ impl Daemon {
         (&mut self.task).await.unwrap().unwrap_err().to_string()
     }
 
-    fn bundle(&self) -> std::path::PathBuf {
+    pub(crate) fn bundle(&self) -> std::path::PathBuf {
         self.folder.path().join("bundle")
     }
 }
@@ -257,6 +258,7 @@ async fn a_store_that_is_removed_stops_everything_and_is_not_begun_again() {
         bundle: None,
         shipped: shipped::default_bundle(),
         http: None,
+        console: None,
         controls: Vec::new(),
     };
     // Another daemon cannot take the same folder while this one runs, so its mark is carried to a new one.
@@ -504,6 +506,7 @@ async fn one_daemon_a_folder() {
         bundle: None,
         shipped: shipped::default_bundle(),
         http: None,
+        console: None,
         controls: Vec::new(),
     };
     assert!(matches!(daemon::run(options).await, Err(DaemonError::AlreadyRunning(_))));

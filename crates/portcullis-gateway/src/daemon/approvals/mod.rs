@@ -21,10 +21,10 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-pub(super) use self::decide::{answer, grant, grant_together, granted, refuse, revoke, say};
+pub(super) use self::decide::{answer, grant, grant_each, grant_together, granted, refuse, revoke, say};
 pub(super) use self::queue::Settled;
 use self::shown::{Detail, info};
-pub(super) use self::stats::stats;
+pub(super) use self::stats::{stats, stats_now};
 
 use super::Shared;
 use super::auth::Caller;
@@ -82,15 +82,29 @@ pub(super) async fn bears_on_approvals(commits: &mut CommitWatch) {
     }
 }
 
+/// What waits for anybody, as approvers see it.
+pub(super) async fn waiting(shared: &Shared) -> Result<api::Approvals, Failure> {
+    of_principal(shared, None, api::ApprovalFilter::Pending).await
+}
+
 async fn listed(
     shared: &Shared,
     caller: &Caller,
     state: api::ApprovalFilter,
 ) -> Result<api::Approvals, Failure> {
+    of_principal(shared, queries::only_of(caller), state).await
+}
+
+async fn of_principal(
+    shared: &Shared,
+    principal: Option<String>,
+    state: api::ApprovalFilter,
+) -> Result<api::Approvals, Failure> {
     let pending = state == api::ApprovalFilter::Pending;
+    let of_all = principal.is_none();
     let filter = ApprovalFilter {
         state: pending.then_some(ApprovalState::Pending),
-        principal: queries::only_of(caller),
+        principal,
         live: pending,
         per_run: Some(PER_RUN_MAX),
         limit: Some(LIST_MAX),
@@ -112,7 +126,7 @@ async fn listed(
     let standing: Vec<_> = approvals.iter().map(|info| (info.approval, info.state)).collect();
     let version =
         DigestBuilder::new("portcullis/approvals/v1").part(canonical_json(&json!(standing)).as_bytes());
-    let queued = queue.told().filter(|_| queries::only_of(caller).is_none());
+    let queued = queue.told().filter(|_| of_all);
     Ok(api::Approvals { approvals, version: Some(version.finish()), queued })
 }
 
