@@ -45,14 +45,18 @@
   // ---- parts of the page ----
   const busy = (part) => part.matches(":hover") || (part.contains(document.activeElement) && document.activeElement !== document.body);
   const parse = (text) => new DOMParser().parseFromString(text, "text/html");
-  let fetching = false;
-  const fresh = async () => {
-    if (fetching) return null;
-    fetching = true;
+  // Whoever asks while the page is on its way gets the same one.
+  let flight = null;
+  const load = async () => {
     try {
-      const answer = await fetch(location.href, { headers: { "X-Part": "yes" }, redirect: "manual" });
-      return answer.ok ? parse(await answer.text()) : null;
-    } catch (_) { return null; } finally { fetching = false; }
+      const answer = await fetch(location.href.split("#")[0], { redirect: "manual" });
+      return answer.ok ? await answer.text() : null;
+    } catch (_) { return null; } finally { flight = null; }
+  };
+  const fresh = async () => {
+    if (!flight) flight = load();
+    const text = await flight;
+    return text === null ? null : parse(text);
   };
   const replace = (from, name) => {
     const old = one(`[data-live="${name}"]`), now = one(`[data-live="${name}"]`, from);
@@ -127,7 +131,6 @@
     refresh("runs");
     const run = one('[data-live="timeline"]');
     if (run && (now.more || now.runs.includes(run.dataset.run)) && one('[data-live="end"]') && !new URLSearchParams(location.search).has("at")) refresh("timeline");
-    if (location.pathname === "/" && !now.runs.every((id) => before.runs.includes(id))) { /* the figures follow at the next look */ }
   };
 
   // ---- one stream a browser ----
