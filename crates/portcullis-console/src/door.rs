@@ -71,7 +71,7 @@ pub fn page(door: &Door<'_>, host: &str, theme: Theme) -> String {
             div .grille { (PreEscaped(GRILLE)) }
             div .side-d {
                 p .brand { (marks::gate()) span { "Portcullis" } }
-                div { h1 { (title) } p .soft { "on " b { (shown(host)) } } }
+                div { h1 { (title) } @if host.contains(".localhost:") { p .soft { "on this machine" } } @else { p .soft { "on " b { (shown(host)) } } } }
                 (inside(door))
             }
         }

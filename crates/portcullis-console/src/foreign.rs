@@ -45,6 +45,16 @@ pub fn start(text: &str, chars: usize) -> Markup {
     }
 }
 
+/// A sentence of ours in which backticks stand around names of others.
+#[must_use]
+pub fn sentence(text: &str) -> Markup {
+    html! {
+        @for (place, part) in text.split('`').enumerate() {
+            @if place % 2 == 1 { code { (shown(part)) } } @else { (shown(part)) }
+        }
+    }
+}
+
 /// A text of several lines with the hatched edge, all of it.
 #[must_use]
 pub fn block(by: &str, text: &str) -> Markup {

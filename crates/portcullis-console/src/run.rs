@@ -413,7 +413,7 @@ fn content(row: &Row) -> Markup {
             }
             @if let Some(planned) = &call.planned { span .why.foreign { (foreign::start(planned, 300)) } }
             @if !row.words.is_empty() {
-                span .why { (shown(&row.words)) @if let Some(rule) = &row.rule { " " span .dig { (shown(rule)) } } }
+                span .why { (foreign::sentence(&row.words)) @if let Some(rule) = &row.rule { " " span .dig { (shown(rule)) } } }
             }
         }
     }
@@ -461,7 +461,7 @@ fn chosen_panel(chosen: &Chosen, page: &RunPage<'_>) -> Markup {
                     @for finding in &chosen.findings {
                         li {
                             (marks::verdict(finding.verdict)) " " span .dig { (shown(&finding.rule)) }
-                            p .small { (shown(&finding.message)) @if finding.answered { " " span .muted { "(answered by a person)" } } }
+                            p .small { (foreign::sentence(&finding.message)) @if finding.answered { " " span .muted { "(answered by a person)" } } }
                             @for seq in &finding.evidence { a .small href={ "/runs/" (page.run) "?at=" (seq) "&event=" (seq) "#e" (seq) } { "event " (when::count(*seq)) } " " }
                         }
                     }

@@ -244,8 +244,8 @@ fn why(request: &Request) -> Markup {
     html! {
         section {
             h2 { "Why it is held" }
-            p { (shown(&request.reason)) " " span .dig { (shown(&request.rule)) } }
-            @for instead in &request.instead { p .soft { "Instead: " (shown(instead)) } }
+            p { (foreign::sentence(&request.reason)) " " span .dig { (shown(&request.rule)) } }
+            @for instead in &request.instead { p .soft { "Instead: " (foreign::sentence(instead)) } }
             (wanted(&request.wanted))
         }
     }

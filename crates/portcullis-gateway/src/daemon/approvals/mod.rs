@@ -17,6 +17,7 @@ use portcullis_core::limits::APPROVALS_PENDING_MAX;
 use portcullis_core::state::progress::RunPhase;
 use portcullis_ledger::{ApprovalFilter, ApprovalRow, ApprovalState};
 use portcullis_session::commits::{CommitWatch, Missed};
+use portcullis_session::engine::Proposal;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
@@ -82,9 +83,23 @@ pub(super) async fn bears_on_approvals(commits: &mut CommitWatch) {
     }
 }
 
-/// What waits for anybody, as approvers see it.
+/// What waits for anybody, as approvers see it, with what the calls would touch as far as they are listed.
 pub(super) async fn waiting(shared: &Shared) -> Result<api::Approvals, Failure> {
-    of_principal(shared, None, api::ApprovalFilter::Pending).await
+    let mut list = of_principal(shared, None, api::ApprovalFilter::Pending).await?;
+    for info in &mut list.approvals {
+        let (Some(run), Some(arguments)) = (shared.gate.look_at(info.run), info.arguments.clone()) else { continue };
+        let proposal = Proposal {
+            tool: Some(info.tool.clone()),
+            server: info.server.clone(),
+            arguments,
+            planned: info.planned.clone(),
+            continuation: info.continuation.clone(),
+            directory: info.directory.clone(),
+            ..Proposal::default()
+        };
+        info.touches = run.with_engine(|engine| engine.touches(Some(proposal))).await;
+    }
+    Ok(list)
 }
 
 async fn listed(

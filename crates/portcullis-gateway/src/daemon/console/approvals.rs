@@ -176,12 +176,12 @@ fn waiting_item(info: &api::ApprovalInfo, now: Timestamp) -> Item {
     let rule = info.rule.clone().unwrap_or_default();
     Item {
         id: info.approval.to_string(),
-        // A listing does not read the call. What it is held for says most of it.
-        sentence: match resources(info.effects.as_deref()).as_slice() {
-            [] => pages::sentence(&info.tool, info.tool.is_empty(), &rule, &[]),
-            [one] => format!("Call {}, on {one}", info.tool),
-            [one, more @ ..] => format!("Call {}, on {one} and {} more", info.tool, more.len()),
-        },
+        sentence: pages::sentence(
+            &info.tool,
+            info.tool.is_empty(),
+            &rule,
+            info.touches.as_deref().unwrap_or_default(),
+        ),
         tool: info.tool.clone(),
         principal: info.principal.clone(),
         rule,

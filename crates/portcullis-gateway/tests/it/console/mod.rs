@@ -1,6 +1,7 @@
 //! The console, as browsers and others meet it: over HTTP byte by byte, and in a real Chromium.
 
 mod browser;
+mod full;
 mod http;
 mod pages;
 
