@@ -76,13 +76,20 @@
     }
     bar.textContent = text;
   };
-  const refresh = async (name) => {
-    const part = one(`[data-live="${name}"]`);
-    if (!part) return;
-    if (busy(part)) { offer(part, "There is something new. Show it"); return; }
+  // What moves while somebody points at it is offered instead; what only counts waits for the next time.
+  const refresh = async (...names) => {
+    const there = names.filter((name) => one(`[data-live="${name}"]`));
+    const free = there.filter((name) => !busy(one(`[data-live="${name}"]`)));
+    for (const name of there) if (!free.includes(name) && !name.startsWith("now-")) offer(one(`[data-live="${name}"]`), "There is something new. Show it");
+    if (!free.length) return;
     const page = await fresh();
-    if (page) { const bar = one(".newrow"); if (bar) bar.remove(); replace(page, name); }
+    if (!page) return;
+    const bar = one(".newrow");
+    if (bar && free.length === there.length) bar.remove();
+    for (const name of free) replace(page, name);
   };
+  let due = null;
+  const soon = () => { if (!due) due = setTimeout(() => { due = null; refresh("now-figures", "now-runs", "now-sides"); }, 3000); };
 
   // ---- the open request ----
   const asked = one("[data-approval]");
@@ -124,11 +131,12 @@
     shown(now);
     told = now;
     if (!before) return;
-    if (before.version !== now.version) { refresh("queue"); }
+    if (before.version !== now.version) refresh("queue", "now-sentence", "now-waiting");
     if (before.version !== now.version || now.more || (asked && now.runs.length)) check();
     if (!now.runs.length && !now.more) return;
     if (one('[data-live="first"]')) { location.reload(); return; }
     refresh("runs");
+    soon();
     const run = one('[data-live="timeline"]');
     if (run && (now.more || now.runs.includes(run.dataset.run)) && one('[data-live="end"]') && !new URLSearchParams(location.search).has("at")) refresh("timeline");
   };

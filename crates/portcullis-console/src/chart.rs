@@ -112,7 +112,18 @@ pub struct Density {
 }
 
 impl Density {
-    /// The strictest verdict that is rare enough to look for.
+    /// Whether there is something to draw above the strip.
+    #[must_use]
+    pub fn has_chart(&self) -> bool {
+        !self.drift.is_empty() || !self.risk.is_empty()
+    }
+
+    /// Drift after the last event.
+    #[must_use]
+    pub fn drift_now(&self) -> f64 {
+        self.drift.last().map_or(0.0, |(_, drift)| *drift)
+    }
+
     fn x(&self, seq: f64) -> f64 {
         let events = count(self.events.max(1));
         44.0 + 998.0 * (seq / events).clamp(0.0, 1.0)
@@ -127,11 +138,11 @@ fn count(number: u64) -> f64 {
 /// The strip, and above it the chart of drift and risk if the run has any. Each stretch is a link to its events.
 #[must_use]
 pub fn density(density: &Density, query: &str) -> Markup {
-    let chart = !density.drift.is_empty() || !density.risk.is_empty();
+    let chart = density.has_chart();
     let top = if chart { 118.0 } else { 6.0 };
     let height = if chart { 172 } else { 60 };
     let most = density.stretches.iter().map(|(events, _)| *events).max().unwrap_or(1).max(1);
-    let now = density.drift.last().map_or(0.0, |(_, drift)| *drift);
+    let now = density.drift_now();
     let said = match chart {
         true => format!("Drift and tool risk over {} events; drift is {now:.2} now.", density.events),
         false => format!("Where the verdicts lie among {} events.", density.events),
@@ -207,6 +218,9 @@ fn drift(density: &Density) -> Markup {
         };
         last = *value;
     }
+    if line.is_empty() {
+        line.push_str("M44 104");
+    }
     line.push_str("H1042");
     html! {
         @for (value, verdict) in &density.thresholds {
@@ -218,7 +232,8 @@ fn drift(density: &Density) -> Markup {
         path .axis d="M44 104H1042" {}
         text x="36" y="108" text-anchor="end" { "0" }
         text x="36" y="18" text-anchor="end" { "1" }
-        @if !density.drift.is_empty() { path .l1 d=(line) {} circle .fill.now-dot cx="1042" cy=(one(y(last))) r="3" {} }
+        path .l1 d=(line) {}
+        circle .fill.now-dot cx="1042" cy=(one(y(last))) r="3" {}
         @for (seq, value) in &density.risk {
             @let x = one(density.x(count(*seq)));
             path .l3 d={ "M" (x) " 104V" (one(y(*value) + 2.5)) } {}

@@ -17,27 +17,38 @@ pub enum Place {
     Runs,
     /// What waits for a person.
     Approvals,
+    /// Whether replies are borne out.
+    Verification,
+    /// Runs as files.
+    Audit,
     /// Who may sign in.
     People,
 }
 
 impl Place {
-    const ALL: [Self; 4] = [Self::Overview, Self::Runs, Self::Approvals, Self::People];
+    const ALL: [Self; 6] =
+        [Self::Overview, Self::Runs, Self::Approvals, Self::Verification, Self::Audit, Self::People];
 
     const fn path(self) -> &'static str {
         match self {
             Self::Overview => "/",
             Self::Runs => "/runs",
             Self::Approvals => "/approvals",
+            Self::Verification => "/verification",
+            Self::Audit => "/audit",
             Self::People => "/people",
         }
     }
 
-    const fn name(self) -> &'static str {
+    /// What it is called.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Overview => "Overview",
             Self::Runs => "Runs",
             Self::Approvals => "Approvals",
+            Self::Verification => "Verification Results",
+            Self::Audit => "Audit Log & Exports",
             Self::People => "People",
         }
     }
@@ -46,6 +57,7 @@ impl Place {
     const fn least(self) -> Role {
         match self {
             Self::Overview | Self::Runs | Self::Approvals => Role::Viewer,
+            Self::Verification | Self::Audit => Role::Approver,
             Self::People => Role::Admin,
         }
     }
@@ -194,7 +206,7 @@ impl Frame {
             nav .nav aria-label="Pages" {
                 ul {
                     @for place in Place::ALL.into_iter().filter(|place| place.least() <= self.role) {
-                        li .gap[place == Place::People] { (entry(place)) }
+                        li .gap[matches!(place, Place::Verification | Place::People)] { (entry(place)) }
                     }
                 }
                 div .foot {

@@ -12,6 +12,7 @@
 
 pub mod approvals;
 pub mod assets;
+pub mod audit;
 pub mod chart;
 pub mod door;
 pub mod foreign;

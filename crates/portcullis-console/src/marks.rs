@@ -47,7 +47,9 @@ pub fn gate_mark(verdict: Verdict, enforced: Option<Enforced>) -> Markup {
     let word = verdict.as_str();
     let (said, out, class) = match enforced {
         Some(Enforced::Executed) => ("executed", "M30 8H39M36 5 39 8 36 11", "out"),
-        Some(Enforced::Replaced) => ("passed on in part", "M30 8H32.5M35 8H39M36.5 5.5 39 8 36.5 10.5M32 11.5 35.5 4.5", "out"),
+        Some(Enforced::Replaced) => {
+            ("passed on in part", "M30 8H32.5M35 8H39M36.5 5.5 39 8 36.5 10.5M32 11.5 35.5 4.5", "out")
+        }
         Some(Enforced::Held) => ("held", "M31 8H40", "out dash"),
         Some(Enforced::Withheld) => ("withheld", "M33 2.5V13.5", "out"),
         Some(Enforced::LetPass) => ("let pass", "M30 8H39M36 5 39 8 36 11", "out ghost"),

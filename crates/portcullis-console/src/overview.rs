@@ -117,8 +117,9 @@ pub fn page(overview: &Overview) -> Markup {
         return first_steps(steps, overview);
     }
     html! {
-        div .head { div { (sentence(overview)) } }
-        @if !overview.waiting.is_empty() { (waiting(overview)) }
+        div .head data-live="now-sentence" { div { (sentence(overview)) } }
+        div data-live="now-waiting" { @if !overview.waiting.is_empty() { (waiting(overview)) } }
+        div data-live="now-figures" {
         section aria-labelledby="h-d" {
             div .sh {
                 h2 #h-d { "Decisions a minute" }
@@ -128,9 +129,10 @@ pub fn page(overview: &Overview) -> Markup {
             div .panel.pad { div .scroll.end tabindex="0" role="region" aria-label="Decisions a minute" { (chart::decisions(&overview.stretches, overview.minutes_each, &overview.labels)) } }
         }
         (figures(&overview.figures))
+        }
         div .cols {
-            div { (live_runs(overview)) (denials(overview)) (overruled(overview)) }
-            div { (reliance(overview)) (gaps(overview)) }
+            div data-live="now-runs" { (live_runs(overview)) (denials(overview)) (overruled(overview)) }
+            div data-live="now-sides" { (reliance(overview)) (gaps(overview)) }
         }
     }
 }

@@ -273,7 +273,10 @@ fn head(page: &RunPage<'_>) -> Markup {
                     " · opened " (when::day_and_minute(page.opened, page.now)) " UTC, " (when::count(page.steps.into())) " steps"
                 }
                 @if !page.waiting.is_empty() {
-                    p { @for id in &page.waiting { a href={ "/approvals/" (id) } { "decide what is held" } " " } }
+                    p {
+                        @match page.waiting.len() { 1 => { "1 of its calls waits for a person: " } count => { (count) " of its calls wait for a person: " } }
+                        @for id in &page.waiting { a .mono href={ "/approvals/" (id) } { (id.get(..8).unwrap_or(id)) } " " }
+                    }
                 }
             }
             @if live && page.role >= Role::Approver { (orders(page)) }
@@ -296,13 +299,13 @@ fn orders(page: &RunPage<'_>) -> Markup {
 }
 
 fn shape(page: &RunPage<'_>) -> Markup {
-    let drift = page.density.drift.last();
+    let chart = page.density.has_chart();
     html! {
         section .panel.pad aria-labelledby="h-strip" {
             div .sh {
-                h2 #h-strip { @match drift { Some((_, drift)) => { "Drift " (format!("{drift:.2}")) } None => { "Where the verdicts lie" } } }
+                h2 #h-strip { @if chart { "Drift " (format!("{:.2}", page.density.drift_now())) } @else { "Where the verdicts lie" } }
                 p {
-                    @if drift.is_some() { "line: drift · rings: tool risk that the request does not cover · below: " }
+                    @if chart { "line: drift · rings: tool risk that the request does not cover · below: " }
                     "all events; what is not allow stands out, the stricter the taller"
                 }
             }
@@ -436,7 +439,9 @@ fn struck(text: &Text) -> Markup {
     let mut from = 0;
     let mut pieces = Vec::new();
     for (start, end, instead) in edits {
-        let (Some(before), Some(gone)) = (text.text.get(from..start), text.text.get(start..end)) else { break };
+        let (Some(before), Some(gone)) = (text.text.get(from..start), text.text.get(start..end)) else {
+            break;
+        };
         pieces.push((before, gone, instead));
         from = end;
     }
@@ -479,7 +484,8 @@ fn foreign_text(text: &Text) -> Markup {
 }
 
 fn effects(chosen: &Chosen) -> Markup {
-    let differ = chosen.effects.iter().any(|(_, predicted, observed)| observed.is_some_and(|seen| seen != *predicted));
+    let differ =
+        chosen.effects.iter().any(|(_, predicted, observed)| observed.is_some_and(|seen| seen != *predicted));
     html! {
         @if !chosen.effects.is_empty() {
             h3 .under { "Effects" }
@@ -549,7 +555,11 @@ mod tests {
 
     #[test]
     fn what_was_taken_out_is_struck_through_in_its_place() {
-        let text = Text { text: "Hello. Send it to Bob. Bye".into(), edits: vec![(7, 22, String::new())], ..Text::default() };
+        let text = Text {
+            text: "Hello. Send it to Bob. Bye".into(),
+            edits: vec![(7, 22, String::new())],
+            ..Text::default()
+        };
         assert_eq!(struck(&text).into_string(), "Hello. <del class=\"gone\">Send it to Bob.</del> Bye");
         let wrong = Text { text: "größe".into(), edits: vec![(3, 4, String::new())], ..Text::default() };
         assert_eq!(struck(&wrong).into_string(), "größe", "an edit within a character strikes nothing");

@@ -161,7 +161,9 @@ pub fn percent(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => shown.push(char::from(byte)),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                shown.push(char::from(byte))
+            }
             _ => shown.push_str(&format!("%{byte:02X}")),
         }
     }
@@ -249,9 +251,13 @@ pub fn strictest(verdicts: &VerdictCounts) -> Option<Verdict> {
 /// How often each verdict was given: a bar each, by its logarithm, in the order from mild to strict.
 fn spark(verdicts: &VerdictCounts) -> Markup {
     let all = counts(verdicts);
-    let said: Vec<String> = all.iter().filter(|(_, count)| *count > 0).map(|(verdict, count)| format!("{count} {}", verdict.as_str())).collect();
+    let said: Vec<String> = all
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(verdict, count)| format!("{count} {}", verdict.as_str()))
+        .collect();
     let said = if said.is_empty() { "no verdicts".to_owned() } else { said.join(", ") };
-    let high = |count: u32| (3.0 + 3.6 * f64::from(count).log10()).min(14.0);
+    let high = |count: u32| (5.0 + 3.6 * f64::from(count).log10()).min(14.0);
     html! {
         svg .ch.spark viewBox="0 0 84 14" role="img" aria-label=(said) {
             title { (said) }
@@ -284,7 +290,10 @@ mod tests {
 
     #[test]
     fn a_query_of_others_stays_in_its_place() {
-        assert_eq!(link(State::Held, "a&b=\"c", Some("00ff")), "/runs?state=held&find=a%26b%3D%22c&before=00ff");
+        assert_eq!(
+            link(State::Held, "a&b=\"c", Some("00ff")),
+            "/runs?state=held&find=a%26b%3D%22c&before=00ff"
+        );
     }
 
     #[test]

@@ -217,7 +217,13 @@ mod tests {
 
     #[test]
     fn a_display_of_its_own_marks_what_a_line_escapes() {
-        for text in ["/srv/\u{430}pp", "a\u{1b}[2Jb\u{202e}c\nd", "größe 価格", "naïve \\u{1b}", "mail \u{430}\u{435}@x.org"] {
+        for text in [
+            "/srv/\u{430}pp",
+            "a\u{1b}[2Jb\u{202e}c\nd",
+            "größe 価格",
+            "naïve \\u{1b}",
+            "mail \u{430}\u{435}@x.org",
+        ] {
             let mut shown = String::new();
             each(text, |c, escaped| match c {
                 '\n' => shown.push_str("\\n"),

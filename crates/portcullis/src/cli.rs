@@ -12,9 +12,9 @@ use portcullis_gateway::home::Home;
 use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
-    approvals, backup, bench, calibrate, check, completions, console, contract, demo, demo_server, doctor, erase,
-    eval, export, facts, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, retention,
-    run, runs, serve, simulate, tools, train, verify, verify_output, witness, work,
+    approvals, backup, bench, calibrate, check, completions, console, contract, demo, demo_server, doctor,
+    erase, eval, export, facts, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, policy,
+    retention, run, runs, serve, simulate, tools, train, verify, verify_output, witness, work,
 };
 use crate::exit;
 use crate::failure::Failure;

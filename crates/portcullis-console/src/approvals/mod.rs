@@ -215,7 +215,9 @@ pub fn are_alike(one: &Item, other: &Item) -> bool {
 
 fn nothing(inbox: &Inbox<'_>) -> Markup {
     let text = match (inbox.tab, inbox.items.is_empty()) {
-        (Tab::Waiting, true) => "A call waits here when its verdict is review: when a policy wants a person’s yes, or when nobody has said what a tool does. It appears without reloading.",
+        (Tab::Waiting, true) => {
+            "A call waits here when its verdict is review: when a policy wants a person’s yes, or when nobody has said what a tool does. It appears without reloading."
+        }
         (_, true) => "What was decided, and what lapsed, stays here and in the record of its run.",
         (_, false) => "Choose a request to see all of it.",
     };

@@ -366,7 +366,9 @@ fn marked_in(value: &Value) -> usize {
     match value {
         Value::String(text) => foreign::marked(text),
         Value::Array(items) => items.iter().map(marked_in).sum(),
-        Value::Object(members) => members.iter().map(|(key, value)| foreign::marked(key) + marked_in(value)).sum(),
+        Value::Object(members) => {
+            members.iter().map(|(key, value)| foreign::marked(key) + marked_in(value)).sum()
+        }
         _ => 0,
     }
 }
@@ -392,7 +394,8 @@ pub(super) fn to_edit(value: &Value) -> String {
 }
 
 fn before(request: &Request) -> Markup {
-    let is_new = |label: &str| request.seen.as_ref().is_some_and(|seen| !seen.labels.iter().any(|old| old == label));
+    let is_new =
+        |label: &str| request.seen.as_ref().is_some_and(|seen| !seen.labels.iter().any(|old| old == label));
     html! {
         section {
             h2 { "What came before" }
@@ -436,7 +439,10 @@ mod tests {
             sentence("tidy_up", false, "runtime-policy/approval", &effects)
         };
         assert_eq!(of(&["delete path /srv/app"]), "Delete /srv/app");
-        assert_eq!(of(&["send recipient bob@example.com", "read path /etc/x"]), "Send a message to bob@example.com, and one thing more");
+        assert_eq!(
+            of(&["send recipient bob@example.com", "read path /etc/x"]),
+            "Send a message to bob@example.com, and one thing more"
+        );
         assert_eq!(of(&[]), "Call tidy_up");
         assert!(sentence("x", false, "registry/unknown-tool", &[]).contains("nobody has classified"));
     }

@@ -37,7 +37,7 @@ pub fn together(page: &Together<'_>) -> Markup {
             p .crumbs { a href="/approvals" { "Approvals" } " / together" }
             h1 { (page.requests.len()) " requests that are alike" }
             @if let Some(first) = first {
-                p { code { (shown(&first.tool)) } " for " b { (shown(&first.principal)) } ", held by " span .dig { (shown(&first.rule)) } ": " (shown(&first.reason)) }
+                p { code { (shown(&first.tool)) } " for " b { (shown(&first.principal)) } ", held by " span .dig { (shown(&first.rule)) } ": " (crate::foreign::sentence(&first.reason)) }
             }
         } }
         form .stack method="post" action="/approvals/together" {

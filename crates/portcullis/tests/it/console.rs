@@ -63,7 +63,8 @@ async fn a_held_call_of_an_mcp_client_is_granted_from_the_page_and_executes_once
 #[test]
 fn a_daemon_with_streams_open_stops_in_under_a_second() {
     let state = State::new();
-    let mut daemon = state.command(&["serve", "--console", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut daemon =
+        state.command(&["serve", "--console", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().unwrap();
     let port = port_of(&mut daemon);
     let link = state.command(&["console"]).output().unwrap();
     let link = String::from_utf8(link.stdout).unwrap();

@@ -87,7 +87,9 @@ pub(super) async fn bears_on_approvals(commits: &mut CommitWatch) {
 pub(super) async fn waiting(shared: &Shared) -> Result<api::Approvals, Failure> {
     let mut list = of_principal(shared, None, api::ApprovalFilter::Pending).await?;
     for info in &mut list.approvals {
-        let (Some(run), Some(arguments)) = (shared.gate.look_at(info.run), info.arguments.clone()) else { continue };
+        let (Some(run), Some(arguments)) = (shared.gate.look_at(info.run), info.arguments.clone()) else {
+            continue;
+        };
         let proposal = Proposal {
             tool: Some(info.tool.clone()),
             server: info.server.clone(),

@@ -39,7 +39,11 @@ pub(super) struct Which {
     like: String,
 }
 
-pub(super) async fn inbox(State(seen): State<Seen>, visitor: Visitor, Query(which): Query<Which>) -> Response {
+pub(super) async fn inbox(
+    State(seen): State<Seen>,
+    visitor: Visitor,
+    Query(which): Query<Which>,
+) -> Response {
     let tab = Tab::from_name(&which.show).unwrap_or_default();
     let made = async {
         let items = listed(&seen, tab).await?;
@@ -118,9 +122,10 @@ async fn shown(
 }
 
 fn queued_words(queued: &api::QueuedInfo) -> String {
-    let most = queued.rule.as_ref().map_or_else(String::new, |rule| {
-        format!(" {} of the last hour’s came from {rule}.", queued.of_rule)
-    });
+    let most = queued
+        .rule
+        .as_ref()
+        .map_or_else(String::new, |rule| format!(" {} of the last hour’s came from {rule}.", queued.of_rule));
     format!(
         "{} more wait for their turn: the bundle puts {} an hour before people.{most}",
         queued.waiting, queued.per_hour
@@ -356,7 +361,9 @@ async fn again(seen: &Seen, visitor: &Visitor, approval: &str, form: &Form, fail
     };
     let changed = code == api::code::CHANGED;
     let told = match changed {
-        true => html! { p { b { "Not granted: this request has changed since you opened it." } } p { "What is new is marked below. Look at it again, then decide." } },
+        true => {
+            html! { p { b { "Not granted: this request has changed since you opened it." } } p { "What is new is marked below. Look at it again, then decide." } }
+        }
         false => html! { p { b { "Not done: " } (portcullis_console::foreign::shown(&message)) } },
     };
     if changed {
@@ -378,7 +385,8 @@ fn answer_of(form: &Form) -> Result<Answer, Failure> {
         "edit" => {
             let once = api::GrantApproval { scope: api::Scope::Once, lasts: None, ..grant_of(form)? };
             let arguments = form.said("arguments").map(|text| serde_json::from_str(&text)).transpose();
-            let arguments = arguments.map_err(|error| bad(&format!("the arguments are not JSON: {error}")))?;
+            let arguments =
+                arguments.map_err(|error| bad(&format!("the arguments are not JSON: {error}")))?;
             let text = form.said("text").map(|text| text.replace("\r\n", "\n"));
             if arguments.is_none() && text.is_none() {
                 return Err(bad("the edited call is empty"));
@@ -452,7 +460,11 @@ async fn alike(seen: &Seen, visitor: &Visitor, like: &str) -> Result<Vec<Request
     Ok(requests)
 }
 
-pub(super) async fn together(State(seen): State<Seen>, visitor: Visitor, Query(which): Query<Which>) -> Response {
+pub(super) async fn together(
+    State(seen): State<Seen>,
+    visitor: Visitor,
+    Query(which): Query<Which>,
+) -> Response {
     if let Err(refused) = visitor.at_least(Role::Approver) {
         return refused.page(&seen, &visitor).await;
     }
@@ -483,13 +495,15 @@ async fn granted_together(seen: &Seen, visitor: &Visitor, form: &Form) -> Result
     let mut shown = Vec::new();
     for pair in form.all("one") {
         let (approval, digest) = pair.split_once(':').unwrap_or((pair, ""));
-        let digest = digest.parse().map_err(|_| Failure::bad_request("a request lacks what was shown of it"))?;
+        let digest =
+            digest.parse().map_err(|_| Failure::bad_request("a request lacks what was shown of it"))?;
         check_typed(&whole(seen, visitor, approval).await?, form)?;
         shown.push(api::ShownApproval { approval: approval.to_owned(), shown: digest });
     }
     let grants = api::GrantApprovals { approvals: shown, note: form.said("note") };
     let done = grant_each(&seen.shared, &visitor.identity(), grants).await?;
     let granted = done.granted.into_iter().map(|id| Outcome { id: id.to_string(), skipped: None });
-    let skipped = done.skipped.into_iter().map(|one| Outcome { id: one.approval, skipped: Some(one.message) });
+    let skipped =
+        done.skipped.into_iter().map(|one| Outcome { id: one.approval, skipped: Some(one.message) });
     Ok(granted.chain(skipped).collect())
 }

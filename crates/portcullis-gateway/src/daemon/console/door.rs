@@ -1,8 +1,8 @@
 //! Coming in and going out.
 
 use axum::extract::{Query, State};
-use axum::http::header::{HeaderMap, HeaderValue, REFERER, SET_COOKIE};
 use axum::http::StatusCode;
+use axum::http::header::{HeaderMap, HeaderValue, REFERER, SET_COOKIE};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use portcullis_console::Role;
 use portcullis_console::door::Door;
@@ -108,7 +108,9 @@ fn come_in(seen: &Seen, principal: Principal, role: Role, came: Came) -> Respons
         Ok(secret) => {
             with_cookie(Redirect::to("/"), &session_cookie(&seen.console, &secret, "Max-Age=86400"))
         }
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot begin a session: {error}\n")).into_response(),
+        Err(error) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot begin a session: {error}\n")).into_response()
+        }
     }
 }
 
@@ -151,13 +153,16 @@ pub(super) async fn theme(
     }
     let theme = Theme::from_name(form.get("theme")).unwrap_or_default();
     let secure = if seen.console.is_https() { "; Secure" } else { "" };
-    let cookie = format!("{THEME_COOKIE}={}; Path=/; SameSite=Strict; Max-Age={THEME_FOR_S}{secure}", theme.as_str());
+    let cookie =
+        format!("{THEME_COOKIE}={}; Path=/; SameSite=Strict; Max-Age={THEME_FOR_S}{secure}", theme.as_str());
     with_cookie(Redirect::to(&own_path(&seen.console, &headers)), &cookie)
 }
 
 /// The page of ours that a form stood on.
 fn own_path(console: &Console, headers: &HeaderMap) -> String {
     let from = headers.get(REFERER).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let path = from.strip_prefix(console.origin.as_str()).filter(|path| path.starts_with('/') && !path.starts_with("//"));
+    let path = from
+        .strip_prefix(console.origin.as_str())
+        .filter(|path| path.starts_with('/') && !path.starts_with("//"));
     path.unwrap_or("/").to_owned()
 }

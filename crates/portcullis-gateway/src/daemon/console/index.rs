@@ -25,7 +25,7 @@ const BATCH: usize = 1_000;
 /// Events of a run that are indexed; of a longer one the beginning is.
 const EVENTS_MAX: u64 = 200_000;
 /// Events whose texts are read for drift, at one look. A run that is further behind has no chart until it is caught up.
-const DRIFT_EVENTS: usize = 3_000;
+const DRIFT_EVENTS: usize = 400;
 /// Stretches of the strip.
 const STRETCHES: u64 = 200;
 /// Acts of people that are kept, the latest.
@@ -208,8 +208,18 @@ impl Index {
         }
     }
 
-    /// Lets the monitors see what they have not seen, as they did when it was judged.
-    pub(super) fn watch(&mut self, reader: &dyn Reader, run: RunId, bundle: &Bundle) -> Result<(), LedgerError> {
+    /// Whether the monitors have seen everything.
+    pub(super) fn is_watched(&self) -> bool {
+        self.watched >= self.last()
+    }
+
+    /// Lets the monitors see some of what they have not seen, as they did when it was judged.
+    pub(super) fn watch(
+        &mut self,
+        reader: &dyn Reader,
+        run: RunId,
+        bundle: &Bundle,
+    ) -> Result<(), LedgerError> {
         let behind = self.last().saturating_sub(self.watched);
         let limit = DRIFT_EVENTS.min(usize::try_from(behind).unwrap_or(DRIFT_EVENTS));
         let mut monitors = self.monitors.take().unwrap_or_else(|| Monitors::new(monitors::built_in()));
@@ -285,7 +295,9 @@ impl Index {
         let mut strip = vec![(0_u32, None); usize::try_from(stretches).unwrap_or(1)];
         for (place, entry) in self.entries.iter().enumerate() {
             let place = (place as u64).saturating_mul(stretches) / last.max(1);
-            let Some(stretch) = usize::try_from(place).ok().and_then(|place| strip.get_mut(place)) else { continue };
+            let Some(stretch) = usize::try_from(place).ok().and_then(|place| strip.get_mut(place)) else {
+                continue;
+            };
             stretch.0 += 1;
             stretch.1 = stretch.1.max(entry.verdict);
         }
@@ -317,6 +329,7 @@ impl Index {
 /// At most two hundred of them: a picture has no room for more.
 fn thin(points: &[(u64, f64)]) -> Vec<(u64, f64)> {
     let each = points.len().div_ceil(200).max(1);
-    let strongest = |chunk: &[(u64, f64)]| chunk.iter().copied().max_by(|one, other| one.1.total_cmp(&other.1));
+    let strongest =
+        |chunk: &[(u64, f64)]| chunk.iter().copied().max_by(|one, other| one.1.total_cmp(&other.1));
     points.chunks(each).filter_map(strongest).collect()
 }

@@ -89,9 +89,8 @@ pub(in super::super) async fn make(
         Some(name) => {
             people::check_name(&name).map_err(Failure::bad_request)?;
             let role = request.role.as_deref().unwrap_or("viewer");
-            let role = Role::from_name(role).ok_or_else(|| {
-                Failure::bad_request("`role` is viewer, approver, editor or admin")
-            })?;
+            let role = Role::from_name(role)
+                .ok_or_else(|| Failure::bad_request("`role` is viewer, approver, editor or admin"))?;
             Good::Invitation { name, role, by: principal.id }
         }
     };

@@ -8,6 +8,7 @@
 //! that name, so it is sent no cookie of the console.
 
 mod approvals;
+mod audit;
 mod door;
 mod index;
 mod links;
@@ -115,7 +116,8 @@ impl Console {
             return Some(stats);
         }
         let stats = Arc::new(stats_now(&seen.shared).await.ok()?);
-        *self.decided.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), Arc::clone(&stats)));
+        *self.decided.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((Instant::now(), Arc::clone(&stats)));
         Some(stats)
     }
 
@@ -172,7 +174,8 @@ impl Listening {
 fn checked_origin(text: &str) -> Result<String, DaemonError> {
     let refused = || DaemonError::ConsoleOrigin(text.chars().take(200).collect());
     let url = url::Url::parse(text).map_err(|_| refused())?;
-    let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    let bare =
+        url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
     if url.scheme() != "https" || !bare || !url.has_host() {
         return Err(refused());
     }
@@ -209,6 +212,9 @@ fn router(seen: Seen) -> Router {
         .route("/approvals/{approval}", get(approvals::open).post(approvals::decide))
         .route("/runs", get(runs::list))
         .route("/runs/{run}", get(run::page).post(run::control))
+        .route("/verification", get(audit::verification))
+        .route("/audit", get(audit::audit))
+        .route("/audit/{run}/{file}", get(audit::download))
         .route("/live", get(live::stream))
         .route("/live/now", get(live::now))
         .route(style, get(|| async { asset("text/css; charset=utf-8", assets::STYLE) }))
@@ -221,7 +227,8 @@ fn router(seen: Seen) -> Router {
 
 /// Named by its content, so it never changes under its name.
 fn asset(media_type: &'static str, text: &'static str) -> Response {
-    let headers = [(header::CONTENT_TYPE, media_type), (header::CACHE_CONTROL, "public, max-age=31536000, immutable")];
+    let headers =
+        [(header::CONTENT_TYPE, media_type), (header::CACHE_CONTROL, "public, max-age=31536000, immutable")];
     (headers, text).into_response()
 }
 
@@ -234,9 +241,12 @@ async fn guarded(State(seen): State<Seen>, request: axum::extract::Request, next
             let text = "this is not the address of the console; `portcullis console` prints a link to it\n";
             (StatusCode::MISDIRECTED_REQUEST, text).into_response()
         }
-        Some(visitor::Foreign::Origin) => {
-            page::door(StatusCode::FORBIDDEN, &portcullis_console::door::Door::Elsewhere, &seen.console, theme)
-        }
+        Some(visitor::Foreign::Origin) => page::door(
+            StatusCode::FORBIDDEN,
+            &portcullis_console::door::Door::Elsewhere,
+            &seen.console,
+            theme,
+        ),
     };
     let headers = response.headers_mut();
     for (name, value) in [
@@ -247,7 +257,10 @@ async fn guarded(State(seen): State<Seen>, request: axum::extract::Request, next
         (header::REFERRER_POLICY, "same-origin"),
         (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        (header::HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=(), payment=()"),
+        (
+            header::HeaderName::from_static("permissions-policy"),
+            "camera=(), geolocation=(), microphone=(), payment=()",
+        ),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }

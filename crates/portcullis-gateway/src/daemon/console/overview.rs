@@ -84,7 +84,8 @@ async fn looked(seen: &Seen, visitor: &Visitor) -> Result<Overview, Failure> {
 
 fn figures_of(figures: &Figures, stats: Option<&api::Stats>, now: Timestamp) -> pages::Figures {
     let granted: u64 = stats.map_or(0, |stats| stats.approvers.iter().map(|one| one.granted).sum());
-    let other: u64 = stats.map_or(0, |stats| stats.approvers.iter().map(|one| one.refused + one.answered).sum());
+    let other: u64 =
+        stats.map_or(0, |stats| stats.approvers.iter().map(|one| one.refused + one.answered).sum());
     let day_s = u64::try_from(MINUTES).unwrap_or(0) * 60;
     let since = match when::seconds_between(figures.since, now) {
         seconds if seconds < day_s => format!("since the daemon started {} ago", when::span(seconds)),
@@ -128,18 +129,29 @@ fn overruled(stats: Option<&api::Stats>) -> Vec<Overruled> {
 }
 
 async fn reliance(seen: &Seen, unrecorded: Option<&str>) -> Vec<Reliance> {
-    let row = |what, (standing, word): (Standing, &str), detail: String| {
-        Reliance { what, standing, word: word.to_owned(), detail }
+    let row = |what, (standing, word): (Standing, &str), detail: String| Reliance {
+        what,
+        standing,
+        word: word.to_owned(),
+        detail,
     };
     let record = match unrecorded {
-        None => row("Record", (Standing::Ok, "durable"), "each verdict is on the disk before its call goes ahead".into()),
+        None => row(
+            "Record",
+            (Standing::Ok, "durable"),
+            "each verdict is on the disk before its call goes ahead".into(),
+        ),
         Some(why) => row("Record", (Standing::Bad, "gone"), why.to_owned()),
     };
     let places = seen.shared.home.store().log();
     let failure = seen.shared.log_failure.borrow().clone();
     let log = tokio::task::spawn_blocking(move || log_standing(&places, failure)).await;
     let log = match log.as_deref() {
-        Ok("ok") => row("Log", (Standing::Ok, "growing"), "what is recorded is anchored in the transparency log".into()),
+        Ok("ok") => row(
+            "Log",
+            (Standing::Ok, "growing"),
+            "what is recorded is anchored in the transparency log".into(),
+        ),
         Ok(why) => row("Log", (Standing::Alert, "waits"), why.to_owned()),
         Err(_) => row("Log", (Standing::Idle, "not known"), "it was not looked at".into()),
     };
@@ -147,10 +159,13 @@ async fn reliance(seen: &Seen, unrecorded: Option<&str>) -> Vec<Reliance> {
     let bundle = match bundles.refusal() {
         None => {
             let from = bundles.get(None).ok().and_then(|(source, _)| source);
-            let from = from.map_or_else(|| "the one that ships".to_owned(), |folder| folder.display().to_string());
+            let from =
+                from.map_or_else(|| "the one that ships".to_owned(), |folder| folder.display().to_string());
             row("Bundle", (Standing::Ok, "in force"), from)
         }
-        Some(why) => row("Bundle", (Standing::Alert, "not taken up"), format!("the one before stays in force: {why}")),
+        Some(why) => {
+            row("Bundle", (Standing::Alert, "not taken up"), format!("the one before stays in force: {why}"))
+        }
     };
     vec![record, log, bundle]
 }
@@ -158,7 +173,11 @@ async fn reliance(seen: &Seen, unrecorded: Option<&str>) -> Vec<Reliance> {
 async fn gaps(seen: &Seen, mode: Option<Mode>, list: &Arc<api::Approvals>) -> Vec<Gap> {
     let mut gaps = Vec::new();
     if mode == Some(Mode::Observe) {
-        gaps.push(Gap { what: "Verdicts", count: 0, detail: "are only noted: the bundle says `mode = \"observe\"`".into() });
+        gaps.push(Gap {
+            what: "Verdicts",
+            count: 0,
+            detail: "are only noted: the bundle says `mode = \"observe\"`".into(),
+        });
     }
     let unknown = list.approvals.iter().filter(|info| info.rule.as_deref() == Some("registry/unknown-tool"));
     let mut tools: Vec<&str> = unknown.map(|info| info.tool.as_str()).collect();
@@ -174,7 +193,10 @@ async fn gaps(seen: &Seen, mode: Option<Mode>, list: &Arc<api::Approvals>) -> Ve
         && !changed.changed.is_empty()
     {
         let names: Vec<&str> = changed.changed.iter().map(|tool| tool.tool.as_str()).take(8).collect();
-        let detail = format!("differ from what a person accepted, and are held: {}. `portcullis tools changed` shows how", names.join(", "));
+        let detail = format!(
+            "differ from what a person accepted, and are held: {}. `portcullis tools changed` shows how",
+            names.join(", ")
+        );
         gaps.push(Gap { what: "Changed tools", count: changed.changed.len() as u64, detail });
     }
     gaps

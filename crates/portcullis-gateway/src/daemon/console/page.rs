@@ -96,7 +96,8 @@ pub(super) async fn failed(seen: &Seen, visitor: &Visitor, failure: Failure) -> 
 }
 
 pub(super) async fn nothing_here(State(seen): State<Seen>, visitor: Visitor) -> Response {
-    let body = trouble("Not found", "There is no such page.", &html! { a .btn href="/" { "To the overview" } });
+    let body =
+        trouble("Not found", "There is no such page.", &html! { a .btn href="/" { "To the overview" } });
     framed_as(StatusCode::NOT_FOUND, &seen, &visitor, None, "Not found", body).await
 }
 

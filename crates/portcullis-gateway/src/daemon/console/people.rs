@@ -225,10 +225,13 @@ pub(super) async fn invite(State(seen): State<Seen>, visitor: Visitor, form: For
         Err(why) => (Standing::Bad, html! { p { "Nobody was invited: " (why) "." } }),
         Ok((url, role)) => {
             info!(%name, role = role.as_str(), by = %visitor.session.principal.id, "console: somebody was invited");
-            (Standing::Ok, html! {
-                p { "A link for " b { (name) } ", " (role.as_str()) ". It works once, within a day; it is not shown again." }
-                p { code .wrap #invitation { (url) } }
-            })
+            (
+                Standing::Ok,
+                html! {
+                    p { "A link for " b { (name) } ", " (role.as_str()) ". It works once, within a day; it is not shown again." }
+                    p { code .wrap #invitation { (url) } }
+                },
+            )
         }
     };
     shown(&seen, &visitor, Some(told)).await

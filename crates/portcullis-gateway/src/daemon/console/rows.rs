@@ -25,7 +25,12 @@ const WHOLE_CHARS: usize = 12_000;
 const OWN: [&str; 4] = ["digest-key", "findings", "scope", "work"];
 
 /// A step's events, read and joined with their words.
-pub(super) fn events(reader: &dyn Reader, run: RunId, first: u64, last: u64) -> Result<Vec<Event>, LedgerError> {
+pub(super) fn events(
+    reader: &dyn Reader,
+    run: RunId,
+    first: u64,
+    last: u64,
+) -> Result<Vec<Event>, LedgerError> {
     let count = usize::try_from(last.saturating_sub(first) + 1).unwrap_or(usize::MAX);
     let stored = reader.events(run, first.saturating_sub(1), count)?;
     stored.into_iter().filter_map(|stored| joined(reader, run, stored).transpose()).collect()
@@ -84,8 +89,12 @@ pub(super) fn rows(reader: &dyn Reader, run: RunId, events: &[Event]) -> Result<
     for event in events {
         // The call's row says what its first verdict and enforcement said.
         let told = match &event.body {
+            EventBody::Verdict(record) => {
+                record.action.is_some() && record.findings.is_empty() && rows_has_call(&rows)
+            }
             EventBody::Enforcement { action: Some(_), enforced, .. } => {
-                matches!(enforced, Enforced::Executed | Enforced::Withheld | Enforced::Held) && rows_has_call(&rows)
+                matches!(enforced, Enforced::Executed | Enforced::Withheld | Enforced::Held)
+                    && rows_has_call(&rows)
             }
             _ => false,
         };
@@ -118,7 +127,7 @@ fn row(reader: &dyn Reader, run: RunId, event: &Event, judged: &Judged) -> Resul
     let mut row = Row {
         seq: event.seq,
         at: event.t,
-        key: event.body.kind(),
+        key: key(&event.body),
         call: None,
         mark: None,
         words: String::new(),
@@ -146,7 +155,6 @@ fn row(reader: &dyn Reader, run: RunId, event: &Event, judged: &Judged) -> Resul
             row.text = text(reader, run, event, "content", judged)?;
         }
         EventBody::Input { label } => {
-            row.key = "input";
             row.words = format!("the {label} said");
             row.text = text(reader, run, event, "text", judged)?;
         }
@@ -157,6 +165,32 @@ fn row(reader: &dyn Reader, run: RunId, event: &Event, judged: &Judged) -> Resul
         body => (row.words, row.link) = words(event, body),
     }
     Ok(row)
+}
+
+/// What an event is, in a word.
+const fn key(body: &EventBody) -> &'static str {
+    match body {
+        EventBody::RunOpened(_) => "opened",
+        EventBody::Config(_) => "changed",
+        EventBody::Input { .. } => "input",
+        EventBody::Proposed(_) => "call",
+        EventBody::Verdict(_) => "verdict",
+        EventBody::Enforcement { .. } => "then",
+        EventBody::ApprovalRequested { .. } => "held",
+        EventBody::ApprovalDecided { .. } => "decided",
+        EventBody::GrantClaimed { .. } => "grant",
+        EventBody::Outcome { .. } => "outcome",
+        EventBody::Observation { .. } => "result",
+        EventBody::Observed(_) => "observed",
+        EventBody::Output {} => "reply",
+        EventBody::Evidence { .. } => "evidence",
+        EventBody::Work(_) => "work",
+        EventBody::State(_) => "state",
+        EventBody::Fact(_) => "fact",
+        EventBody::Control { .. } => "control",
+        EventBody::Gap { .. } => "gap",
+        EventBody::RunClosed { .. } => "closed",
+    }
 }
 
 fn verdict_row(row: &mut Row, record: &VerdictRecord) {
@@ -193,7 +227,8 @@ fn words(event: &Event, body: &EventBody) -> (String, Option<(String, &'static s
             change.get("change").and_then(Value::as_str).unwrap_or_default().replace('-', " ")
         }
         EventBody::Enforcement { enforced, contained, .. } => {
-            let profile = contained.as_ref().map_or_else(String::new, |one| format!(", contained: {}", one.profile));
+            let profile =
+                contained.as_ref().map_or_else(String::new, |one| format!(", contained: {}", one.profile));
             format!("{}{profile}", name(serde_json::to_value(enforced)))
         }
         EventBody::ApprovalRequested { approval, about, .. } => {
@@ -250,7 +285,9 @@ fn preview(
     if payload.bytes > READ_BYTES_MAX {
         return Ok((format!("({} bytes; open the event to see the beginning)", payload.bytes), false));
     }
-    let Some(stored) = reader.payload(run, payload.commitment)? else { return Ok(("(erased)".to_owned(), false)) };
+    let Some(stored) = reader.payload(run, payload.commitment)? else {
+        return Ok(("(erased)".to_owned(), false));
+    };
     let text = String::from_utf8_lossy(stored.bytes());
     match text.char_indices().nth(chars) {
         None => Ok((text.into_owned(), false)),
@@ -260,7 +297,8 @@ fn preview(
 
 /// An event with all that is recorded of it.
 pub(super) fn chosen(reader: &dyn Reader, run: RunId, seq: u64) -> Result<Option<Chosen>, LedgerError> {
-    let Some(stored) = reader.events(run, seq.saturating_sub(1), 1)?.into_iter().find(|one| one.seq == seq) else {
+    let Some(stored) = reader.events(run, seq.saturating_sub(1), 1)?.into_iter().find(|one| one.seq == seq)
+    else {
         return Ok(None);
     };
     let line = String::from_utf8_lossy(&stored.line).into_owned();

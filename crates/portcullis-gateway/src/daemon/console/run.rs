@@ -85,16 +85,36 @@ async fn shown(
 ) -> Result<Response, Failure> {
     let id = find_run(&seen.shared, &Caller(visitor.looking()), run).await?;
     let live = live(seen, id).await;
-    let bundle = live.bundle.clone().or_else(|| seen.shared.gate.bundles().get(None).ok().map(|(_, bundle)| bundle));
+    let bundle =
+        live.bundle.clone().or_else(|| seen.shared.gate.bundles().get(None).ok().map(|(_, bundle)| bundle));
     let (index, filter) = (seen.console.indexes.of(id), which.filter());
     let looked = read(&seen.shared, move |reader| {
         let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
-        Looked::at(reader, id, &mut index, bundle.as_deref(), &which)
+        Looked::at(reader, id, &mut index, bundle.as_ref(), &which)
     });
     let looked = looked.await?;
+    if let Some(bundle) = looked.unwatched.clone() {
+        catch_up(seen, id, bundle);
+    }
     let title = format!("Run {}", id.to_string().get(..8).unwrap_or_default());
     let body = pages::page(&looked.page(live, filter, told, visitor));
     Ok(page::framed(seen, visitor, Place::Runs, &title, body).await)
+}
+
+/// Reads on for the chart, which the next look at the run has.
+fn catch_up(seen: &Seen, id: RunId, bundle: Arc<Bundle>) {
+    let (index, ledger) = (seen.console.indexes.of(id), Arc::clone(seen.shared.gate.ledger()));
+    tokio::task::spawn_blocking(move || {
+        // A part at a time, so that a page of the run does not wait for all of it.
+        loop {
+            let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = index.is_watched();
+            let seen = ledger.read(|reader| index.watch(reader, id, &bundle));
+            if before || seen.is_err() {
+                return;
+            }
+        }
+    });
 }
 
 async fn live(seen: &Seen, id: RunId) -> Live {
@@ -130,6 +150,8 @@ struct Looked {
     later: Option<u64>,
     chosen: Option<pages::Chosen>,
     acts: Vec<Act>,
+    /// The bundle that judged it, where the chart is not drawn yet.
+    unwatched: Option<Arc<Bundle>>,
 }
 
 impl Looked {
@@ -137,7 +159,7 @@ impl Looked {
         reader: &dyn Reader,
         id: RunId,
         index: &mut Index,
-        bundle: Option<&Bundle>,
+        bundle: Option<&Arc<Bundle>>,
         which: &Which,
     ) -> Result<Self, LedgerError> {
         index.go_on(reader, id)?;
@@ -151,7 +173,7 @@ impl Looked {
         }
         let found = window::window(index, which.at, which.open == "yes", &which.filter());
         let mut density = index.density(span(&found.parts));
-        density.thresholds = own.map(thresholds).unwrap_or_default();
+        density.thresholds = own.map(|bundle| thresholds(bundle)).unwrap_or_default();
         let waiting = ApprovalFilter {
             state: Some(ApprovalState::Pending),
             run: Some(id),
@@ -170,6 +192,7 @@ impl Looked {
             later: found.later,
             chosen: which.event.map(|seq| rows::chosen(reader, id, seq)).transpose()?.flatten(),
             acts: index.acts.iter().rev().take(ACTS_SHOWN).map(act).collect(),
+            unwatched: own.filter(|_| !index.is_watched()).map(Arc::clone),
             summary,
             progress,
             density,
@@ -232,7 +255,9 @@ fn span(parts: &[window::Part]) -> (u64, u64) {
 fn thresholds(bundle: &Bundle) -> Vec<(f64, Verdict)> {
     let rows = bundle.escalation.table.rows().iter();
     let of_drift = rows.filter_map(|row| match row.conditions.as_slice() {
-        [one] if one.signal == Signal::Drift => Some((one.at_least, row.level_under(bundle.scores).verdict())),
+        [one] if one.signal == Signal::Drift => {
+            Some((one.at_least, row.level_under(bundle.scores).verdict()))
+        }
         _ => None,
     });
     of_drift.filter(|(_, verdict)| *verdict > Verdict::Allow).collect()
@@ -281,7 +306,10 @@ pub(super) async fn control(
         "halt" => Control::Halt,
         "pause" => Control::Pause,
         "resume" => Control::Resume,
-        _ => return page::failed(&seen, &visitor, Failure::bad_request("the form does not say what to do")).await,
+        _ => {
+            return page::failed(&seen, &visitor, Failure::bad_request("the form does not say what to do"))
+                .await;
+        }
     };
     let done = async {
         let id = find_run(&seen.shared, &Caller(visitor.looking()), &run).await?;
@@ -296,7 +324,8 @@ pub(super) async fn control(
             let (status, (_, message)) = (failure.status(), failure.told());
             match shown(&seen, &visitor, &run, Which::default(), Some((Standing::Bad, message))).await {
                 Ok(mut response) => {
-                    *response.status_mut() = if status.is_success() { StatusCode::BAD_REQUEST } else { status };
+                    *response.status_mut() =
+                        if status.is_success() { StatusCode::BAD_REQUEST } else { status };
                     response
                 }
                 Err(failure) => page::failed(&seen, &visitor, failure).await,

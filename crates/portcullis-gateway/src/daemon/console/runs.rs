@@ -60,7 +60,7 @@ pub(super) async fn list(State(seen): State<Seen>, visitor: Visitor, Query(which
 }
 
 /// A page of runs, and the run behind which the next one begins.
-fn lines(
+pub(super) fn lines(
     reader: &dyn Reader,
     wanted: &Wanted,
     before: Option<RunId>,

@@ -134,9 +134,8 @@ impl Sessions {
 
     /// Ends all sessions of somebody who signed in with a password.
     pub(super) fn end_all_of(&self, name: &str) {
-        self.lock().retain(|_, kept| {
-            kept.session.came != Came::ByPassword || kept.session.principal.id != name
-        });
+        self.lock()
+            .retain(|_, kept| kept.session.came != Came::ByPassword || kept.session.principal.id != name);
     }
 
     /// Whether somebody is signed in with a password.
@@ -165,7 +164,9 @@ impl Sessions {
         let now = Instant::now();
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if failed.by_name.len() >= NAMES_MAX {
-            failed.by_name.retain(|_, times| times.back().is_some_and(|last| now.duration_since(*last) < PAUSE));
+            failed
+                .by_name
+                .retain(|_, times| times.back().is_some_and(|last| now.duration_since(*last) < PAUSE));
         }
         failed.all.push_back(now);
         // Where even so there are too many names, the attempts of all together still count.

@@ -92,7 +92,8 @@ impl Tally {
         });
         let stretches: Vec<Stretch> = stretches.collect();
         let sum = |of: fn(&Stretch) -> u32| stretches.iter().map(|one| u64::from(of(one))).sum();
-        let mut denials: Vec<(String, u64)> = counted.rules.iter().map(|(rule, count)| (rule.clone(), *count)).collect();
+        let mut denials: Vec<(String, u64)> =
+            counted.rules.iter().map(|(rule, count)| (rule.clone(), *count)).collect();
         denials.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let took = counted.took.as_ref().filter(|took| !took.is_empty());
         #[expect(clippy::cast_precision_loss, reason = "microseconds of at most a minute")]

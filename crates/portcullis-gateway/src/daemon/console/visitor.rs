@@ -118,11 +118,15 @@ impl Visitor {
 fn as_it_stands(seen: &Seen, mut session: Session) -> Option<Session> {
     let (_, bundle) = seen.shared.gate.bundles().get(None).ok()?;
     let name = &session.principal.id;
-    let maps = |credential: &&portcullis_core::bundle::Credential| credential.kind == CredentialKind::Approver;
+    let maps =
+        |credential: &&portcullis_core::bundle::Credential| credential.kind == CredentialKind::Approver;
     match session.came {
-        Came::ByLink { of_this_machine: true } => bundle.credentials.iter().find(maps).is_none().then_some(session),
+        Came::ByLink { of_this_machine: true } => {
+            bundle.credentials.iter().find(maps).is_none().then_some(session)
+        }
         Came::ByLink { of_this_machine: false } => {
-            let mapped = bundle.credentials.iter().filter(maps).find(|credential| credential.principal.id == *name)?;
+            let mapped =
+                bundle.credentials.iter().filter(maps).find(|credential| credential.principal.id == *name)?;
             session.principal = mapped.principal.clone();
             Some(session)
         }
@@ -213,7 +217,10 @@ impl FromRequest<Seen> for Form {
         }
         let read = super::super::connections::in_time(axum::body::Bytes::from_request(request, seen)).await;
         let Ok(Ok(body)) = read else {
-            return Err(refused(StatusCode::BAD_REQUEST, "the form is too long, or did not arrive in time\n"));
+            return Err(refused(
+                StatusCode::BAD_REQUEST,
+                "the form is too long, or did not arrive in time\n",
+            ));
         };
         let fields: Vec<_> = url::form_urlencoded::parse(&body).into_owned().take(FIELDS_MAX).collect();
         Ok(Self(fields))

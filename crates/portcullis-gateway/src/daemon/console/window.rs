@@ -6,7 +6,7 @@ use portcullis_core::verdict::Verdict;
 use super::index::{Entry, Index, Kind};
 
 /// Events that a page shows.
-const EVENTS: usize = 150;
+const EVENTS: usize = 110;
 /// Steps without anything to see that are folded.
 const QUIET_MIN: usize = 4;
 /// Steps at the end of a folded stretch that stay: what came right before something is context.
@@ -63,7 +63,8 @@ pub(super) fn steps(index: &Index) -> Vec<Step> {
 }
 
 fn is_quiet(entry: &Entry) -> bool {
-    entry.verdict.is_none_or(|verdict| verdict == Verdict::Allow) && matches!(entry.kind, Kind::Call | Kind::Other)
+    entry.verdict.is_none_or(|verdict| verdict == Verdict::Allow)
+        && matches!(entry.kind, Kind::Call | Kind::Other)
 }
 
 /// The part of a run from event `at` on, or its end.
@@ -110,11 +111,7 @@ fn forward(steps: &[Step], from: usize, fold: bool) -> Window {
             place += 1;
         }
     }
-    Window {
-        parts,
-        earlier: earlier(steps, from),
-        later: steps.get(place).map(|step| step.first),
-    }
+    Window { parts, earlier: earlier(steps, from), later: steps.get(place).map(|step| step.first) }
 }
 
 fn push_quiet(parts: &mut Vec<Part>, steps: &[Step], place: usize, count: usize) -> usize {
@@ -215,7 +212,8 @@ mod tests {
         }
         let index = index(&verdicts);
         let window = window(&index, None, false, &Filter::default());
-        let denied = window.parts.iter().filter(|part| matches!(part, Part::Step(step) if !step.quiet)).count();
+        let denied =
+            window.parts.iter().filter(|part| matches!(part, Part::Step(step) if !step.quiet)).count();
         assert_eq!((denied, window.later), (7, None), "all seven are on the last page");
         assert!(events(&window) <= EVENTS, "{}", events(&window));
         let folded: u64 = window

@@ -25,7 +25,10 @@ async fn reads(agent: &Client, run: RunId, calls: usize) {
         let read = agent.propose(run, &call("retrieve_compliance_documents", query, 0)).await.unwrap();
         if read.is_permitted() {
             let text = format!("External reports are anonymized before they leave, part {number}.");
-            agent.outcome(run, &ReportOutcome::of(read.judged().action, OutcomeStatus::Ok, Some(text))).await.unwrap();
+            agent
+                .outcome(run, &ReportOutcome::of(read.judged().action, OutcomeStatus::Ok, Some(text)))
+                .await
+                .unwrap();
         }
     }
 }
@@ -33,8 +36,20 @@ async fn reads(agent: &Client, run: RunId, calls: usize) {
 async fn filled(console: &Console) -> Vec<RunId> {
     let agent = console.daemon.agent();
     let mut runs = Vec::new();
-    for (number, asked) in ["How are external reports anonymized?", "Send an email to a@example.com that the report is done", "Work through the open data access requests", "Which channels are approved for raw financial data?"].into_iter().enumerate() {
-        let run = agent.open_run(&open(if number == 1 { "mail" } else { "Permissive Exploration Policy" }, None)).await.unwrap().run;
+    for (number, asked) in [
+        "How are external reports anonymized?",
+        "Send an email to a@example.com that the report is done",
+        "Work through the open data access requests",
+        "Which channels are approved for raw financial data?",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let run = agent
+            .open_run(&open(if number == 1 { "mail" } else { "Permissive Exploration Policy" }, None))
+            .await
+            .unwrap()
+            .run;
         agent.input(run, &said(asked)).await.unwrap();
         reads(&agent, run, 2 + number).await;
         runs.push(run);
@@ -42,10 +57,31 @@ async fn filled(console: &Console) -> Vec<RunId> {
     let held = agent.propose(runs[1], &mail(1, 0)).await.unwrap().judged().approval.unwrap().to_string();
     let note = Some("not before the numbers are checked".to_owned());
     console.daemon.approver().refuse(&held, &RefuseApproval { note }).await.unwrap();
-    agent.propose(runs[1], &call("send_email", json!({"recipient": "b@example.com", "subject": "2", "body": "b"}), 0)).await.unwrap();
-    agent.propose(runs[1], &call("send_email", json!({"recipient": "c@example.com", "subject": "3", "body": "b"}), 0)).await.unwrap();
+    agent
+        .propose(
+            runs[1],
+            &call("send_email", json!({"recipient": "b@example.com", "subject": "2", "body": "b"}), 0),
+        )
+        .await
+        .unwrap();
+    agent
+        .propose(
+            runs[1],
+            &call("send_email", json!({"recipient": "c@example.com", "subject": "3", "body": "b"}), 0),
+        )
+        .await
+        .unwrap();
     agent.propose(runs[2], &call("restart_server", json!({"host": "db1"}), 0)).await.unwrap();
-    agent.propose(runs[2], &call("write_file_to_storage", json!({"filename": "classified.txt", "content": "classified"}), 0)).await.unwrap();
+    agent
+        .propose(
+            runs[2],
+            &call("write_file_to_storage", json!({"filename": "classified.txt", "content": "classified"}), 0),
+        )
+        .await
+        .unwrap();
+    let answer = "By removing names [DOC:doc_001], and for 95 % of them in time.";
+    let output = serde_json::from_value(json!({"text": answer})).unwrap();
+    agent.output(runs[0], &output).await.unwrap();
     agent.close(runs[3]).await.unwrap();
     runs
 }
@@ -74,6 +110,12 @@ async fn what_goes_on_is_seen_on_every_page() {
         ("/approvals?show=decided".to_owned(), "approvals-decided", "refused"),
         ("/approvals?show=lapsed".to_owned(), "approvals-lapsed", "No request has lapsed"),
         ("/people".to_owned(), "people-full", "otto"),
+        (
+            format!("/verification?run={}&show=yes", runs[0]),
+            "verification-full",
+            "Verification checks completed!",
+        ),
+        (format!("/audit?run={}&show=yes", runs[0]), "audit-full", "Policy Denials (Blocked Actions)"),
     ] {
         browser.open(&format!("{}{path}", console.origin)).await;
         let text = browser.text("main").await;
@@ -82,6 +124,40 @@ async fn what_goes_on_is_seen_on_every_page() {
         browser.accessible(name).await;
     }
     browser.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_downloaded_as_files_by_those_who_may() {
+    let console = Console::start().await;
+    let runs = filled(&console).await;
+    let viewer = console.person("vera", Seat::Viewer).await;
+    let approver = console.person("otto", Seat::Approver).await;
+    assert_eq!(viewer.get("/audit").await.status, 403);
+    assert_eq!(viewer.get(&format!("/audit/{}/runtime_policy.json", runs[0])).await.status, 403);
+    let page = approver.get(&format!("/audit?run={}&show=yes", runs[0])).await.body;
+    let seed = [
+        "runtime_policy.json",
+        "verification_results.json",
+        "audit_log.jsonl",
+        "failure_mode_analysis.md",
+        "residual_risk_summary.md",
+        "evidence_manifest.json",
+    ];
+    for name in seed {
+        let path = format!("/audit/{}/{name}", runs[0]);
+        assert!(page.contains(&format!("href=\"{path}\"")), "{name}: {page}");
+        let file = approver.get(&path).await;
+        assert_eq!(file.status, 200, "{name}: {}", file.body);
+        assert!(file.header("content-disposition").unwrap().contains(name) && !file.body.is_empty());
+    }
+    assert_eq!(approver.get(&format!("/audit/{}/passwd", runs[0])).await.status, 404);
+    assert_eq!(approver.get("/audit?run=000000").await.status, 404);
+    let path = format!("/audit?run={}&show=yes&unverified=true", runs[1]);
+    let unchecked = approver.get(&path).await.body;
+    assert!(unchecked.contains("No reply of this run was verified"), "{unchecked}");
+    assert!(unchecked.contains("?unverified=true"), "{unchecked}");
+    let checked = approver.get(&format!("/audit?run={}&show=yes&unverified=true", runs[0])).await.body;
+    assert!(!checked.contains("No reply of this run was verified"), "{checked}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,8 +194,7 @@ async fn eight_tabs_share_one_stream_and_all_hear() {
     let Some(browser) = Browser::start().await else { return };
     browser.sign_in(&console.link().await).await;
     for _ in 1..8 {
-        let tab = browser.client.new_window(true).await.unwrap();
-        browser.client.switch_to_window(tab.handle).await.unwrap();
+        browser.new_tab().await;
         browser.open(&format!("{}/approvals", console.origin)).await;
         // Each is answered although the others are open: a stream in each would use up the connections of a host.
         browser.until("document.body.innerText.includes('Nothing waits')").await;
@@ -128,22 +203,22 @@ async fn eight_tabs_share_one_stream_and_all_hear() {
     let agent = console.daemon.agent();
     let run = agent.open_run(&open("mail", None)).await.unwrap().run;
     agent.propose(run, &mail(1, 0)).await.unwrap();
-    let tabs = browser.client.windows().await.unwrap();
+    let tabs = browser.tabs().await;
     assert_eq!(tabs.len(), 8);
     for tab in tabs {
-        browser.client.switch_to_window(tab).await.unwrap();
+        browser.to_tab(&tab).await;
         browser.until("document.title.startsWith('(1)')").await;
     }
     // The tab with the stream is closed; another takes it over.
-    let first = browser.client.windows().await.unwrap().remove(0);
-    browser.client.switch_to_window(first).await.unwrap();
-    browser.client.close_window().await.unwrap();
-    let left = browser.client.windows().await.unwrap();
-    browser.client.switch_to_window(left[0].clone()).await.unwrap();
+    let first = browser.tabs().await.remove(0);
+    browser.to_tab(&first).await;
+    browser.close_tab().await;
+    let left = browser.tabs().await;
+    browser.to_tab(&left[0]).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     agent.propose(run, &mail(2, 0)).await.unwrap();
     for tab in left {
-        browser.client.switch_to_window(tab).await.unwrap();
+        browser.to_tab(&tab).await;
         browser.until("document.title.startsWith('(2)')").await;
     }
     browser.end().await;
@@ -168,7 +243,10 @@ async fn a_run_of_thousands_of_events_is_a_page_of_one_size() {
     let first = Instant::now();
     let page = http.get(&path).await;
     println!("first look at a run of {calls} calls: {:?}, {} bytes", first.elapsed(), page.body.len());
-    assert!(page.body.contains("show them") && page.body.contains("send_email"), "quiet stretches are folded, what was denied is there");
+    assert!(
+        page.body.contains("show them") && page.body.contains("send_email"),
+        "quiet stretches are folded, what was denied is there"
+    );
     assert!(page.body.len() < 100_000, "{}", page.body.len());
     let mut took = Vec::new();
     for query in ["", "?only=deny", "?find=send_email", "?at=1&open=yes", "?at=700"] {
@@ -183,7 +261,10 @@ async fn a_run_of_thousands_of_events_is_a_page_of_one_size() {
     took.sort();
     println!("later looks: median {:?}, longest {:?}", took[took.len() / 2], took[took.len() - 1]);
     let only = http.get(&format!("{path}?only=deny")).await.body;
-    assert!(only.contains("send_email") && !only.contains("retrieve_compliance_documents</span>"), "the filter is the server’s");
+    assert!(
+        only.contains("send_email") && !only.contains("retrieve_compliance_documents</span>"),
+        "the filter is the server’s"
+    );
     // All windows together are the run.
     let (mut at, mut windows) = ("1".to_owned(), 0);
     loop {

@@ -43,7 +43,8 @@ impl Http {
 
     async fn send(&self, head: &str, extra: &str, body: &str) -> Answer {
         let cookie = self.cookie.as_ref().map_or_else(String::new, |cookie| format!("Cookie: {cookie}\r\n"));
-        let host = if extra.contains("Host: ") { String::new() } else { format!("Host: {}\r\n", self.host()) };
+        let host =
+            if extra.contains("Host: ") { String::new() } else { format!("Host: {}\r\n", self.host()) };
         let request = format!(
             "{head} HTTP/1.1\r\n{host}{cookie}Connection: close\r\nContent-Length: {}\r\n{extra}\r\n{body}",
             body.len()
@@ -93,7 +94,10 @@ impl Http {
 
 /// The value of a hidden field.
 pub(crate) fn field(page: &str, name: &str) -> String {
-    let start = page.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("no {name}: {page}")).1;
+    let start = page
+        .split_once(&format!("name=\"{name}\" value=\""))
+        .unwrap_or_else(|| panic!("no {name}: {page}"))
+        .1;
     start.split('"').next().unwrap().to_owned()
 }
 
@@ -146,7 +150,12 @@ async fn what_another_page_can_cause_is_refused() {
     }
     let csrf = http.csrf().await;
     let fields = [("csrf", csrf.as_str()), ("theme", "dark")];
-    for origin in ["Origin: https://evil.example\r\n", "Origin: null\r\n", "", &format!("Origin: http://localhost:{port}\r\n")] {
+    for origin in [
+        "Origin: https://evil.example\r\n",
+        "Origin: null\r\n",
+        "",
+        &format!("Origin: http://localhost:{port}\r\n"),
+    ] {
         assert_eq!(http.clone().post_with("/theme", &fields, origin).await.status, 403, "{origin}");
     }
     assert_eq!(http.clone().post("/theme", &[("csrf", "0"), ("theme", "dark")]).await.status, 403);
@@ -156,7 +165,9 @@ async fn what_another_page_can_cause_is_refused() {
     assert_eq!(http.clone().post("/theme", &[("csrf", &other), ("theme", "dark")]).await.status, 403);
     let mut kept = http.clone();
     assert_eq!(http.post("/theme", &fields).await.status, 303);
-    let json = kept.send("POST /theme", &format!("Origin: {}\r\nContent-Type: text/plain\r\n", console.origin), "{}").await;
+    let json = kept
+        .send("POST /theme", &format!("Origin: {}\r\nContent-Type: text/plain\r\n", console.origin), "{}")
+        .await;
     assert_eq!(json.status, 415);
     assert_eq!(kept.post("/approvals/00", &[("do", "grant")]).await.status, 403);
 }
@@ -165,10 +176,23 @@ async fn what_another_page_can_cause_is_refused() {
 async fn every_answer_is_under_the_policy_and_no_page_has_a_script_or_style_of_its_own() {
     let console = Console::start().await;
     let http = console.admin().await;
-    for path in ["/", "/runs", "/approvals", "/people", "/sign-in", "/nothing", "/approvals/000000"] {
+    for path in [
+        "/",
+        "/runs",
+        "/approvals",
+        "/verification",
+        "/audit",
+        "/people",
+        "/sign-in",
+        "/nothing",
+        "/approvals/000000",
+    ] {
         let answer = http.get(path).await;
         let policy = answer.header("content-security-policy").unwrap();
-        assert!(policy.starts_with("default-src 'none'; script-src 'self'") && !policy.contains("unsafe"), "{policy}");
+        assert!(
+            policy.starts_with("default-src 'none'; script-src 'self'") && !policy.contains("unsafe"),
+            "{policy}"
+        );
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
         assert!(!answer.body.contains("style=") && !answer.body.contains("onclick"), "{path}");
@@ -185,7 +209,8 @@ async fn every_answer_is_under_the_policy_and_no_page_has_a_script_or_style_of_i
 #[tokio::test(flavor = "multi_thread")]
 async fn each_role_may_do_its_own_and_no_more() {
     let console = Console::start().await;
-    let (mut viewer, mut approver) = (console.person("vera", Role::Viewer).await, console.person("otto", Role::Approver).await);
+    let (mut viewer, mut approver) =
+        (console.person("vera", Role::Viewer).await, console.person("otto", Role::Approver).await);
     for http in [&viewer, &approver] {
         assert_eq!(http.get("/runs").await.status, 200);
         assert_eq!(http.get("/people").await.status, 403);
@@ -202,7 +227,10 @@ async fn each_role_may_do_its_own_and_no_more() {
     let halted = approver.post(&path, &[("csrf", &csrf), ("do", "halt"), ("note", "wrong folder")]).await;
     assert_eq!(halted.status, 303, "{}", halted.body);
     let page = approver.get(&path).await.body;
-    assert!(page.contains("halted") && page.contains("otto") && page.contains("wrong folder"), "it is in the record, with who did it");
+    assert!(
+        page.contains("halted") && page.contains("otto") && page.contains("wrong folder"),
+        "it is in the record, with who did it"
+    );
     let mut admin = console.admin().await;
     let csrf = admin.csrf().await;
     assert_eq!(admin.post("/people/remove", &[("csrf", &csrf), ("name", "otto")]).await.status, 303);
@@ -237,7 +265,8 @@ async fn where_the_bundle_maps_an_approver_a_password_of_this_machine_only_looks
     assert_eq!(otto.get("/people").await.status, 200);
     let file = console.daemon.bundle().join("portcullis.toml");
     let text = std::fs::read_to_string(&file).unwrap();
-    let mapped = format!("{text}\n[[credential]]\ntoken_sha256 = '{digest}'\nprincipal = 'ann'\nkind = 'approver'\n");
+    let mapped =
+        format!("{text}\n[[credential]]\ntoken_sha256 = '{digest}'\nprincipal = 'ann'\nkind = 'approver'\n");
     std::fs::write(file, mapped).unwrap();
     for _ in 0..500 {
         if otto.get("/people").await.status == 403 {
@@ -246,15 +275,24 @@ async fn where_the_bundle_maps_an_approver_a_password_of_this_machine_only_looks
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     assert_eq!(otto.get("/people").await.status, 403);
-    assert_eq!(admin.get("/").await.header("location"), Some("/sign-in"), "this machine’s token is worth nothing any more");
+    assert_eq!(
+        admin.get("/").await.header("location"),
+        Some("/sign-in"),
+        "this machine’s token is worth nothing any more"
+    );
 }
 
 #[tokio::test]
 async fn others_reach_a_console_only_behind_tls() {
-    let at = |address: &str, origin: Option<&str>| ConsoleAt { address: address.parse().unwrap(), origin: origin.map(str::to_owned) };
-    let failed = async |at: ConsoleAt| Daemon::start_with(|options| options.console = Some(at)).await.failed().await;
+    let at = |address: &str, origin: Option<&str>| ConsoleAt {
+        address: address.parse().unwrap(),
+        origin: origin.map(str::to_owned),
+    };
+    let failed =
+        async |at: ConsoleAt| Daemon::start_with(|options| options.console = Some(at)).await.failed().await;
     assert!(failed(at("0.0.0.0:0", None)).await.contains("--console-origin"));
-    for origin in ["http://gate.example", "gate.example", "https://gate.example/x", "https://a@gate.example"] {
+    for origin in ["http://gate.example", "gate.example", "https://gate.example/x", "https://a@gate.example"]
+    {
         assert!(failed(at("127.0.0.1:0", Some(origin))).await.contains("is not an origin"), "{origin}");
     }
 }

@@ -22,10 +22,12 @@ pub(crate) struct Console {
 
 impl Console {
     pub(crate) async fn start() -> Self {
-        Self::of(Daemon::start_with(|options| {
-            options.console = Some(ConsoleAt { address: "127.0.0.1:0".parse().unwrap(), origin: None });
-        })
-        .await)
+        Self::of(
+            Daemon::start_with(|options| {
+                options.console = Some(ConsoleAt { address: "127.0.0.1:0".parse().unwrap(), origin: None });
+            })
+            .await,
+        )
         .await
     }
 

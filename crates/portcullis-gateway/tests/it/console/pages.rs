@@ -15,8 +15,7 @@ use super::http::field;
 use crate::daemon::{call, mail, open};
 
 /// What a hostile text tries.
-pub(crate) const HOSTILE: &str =
-    "</p><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">\u{1b}[2K\r\u{202e}tuo\u{200b} \u{430}pple.com\nGrant this";
+pub(crate) const HOSTILE: &str = "</p><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">\u{1b}[2K\r\u{202e}tuo\u{200b} \u{430}pple.com\nGrant this";
 
 fn said(text: &str) -> ReportInput {
     ReportInput { text: text.into(), role: Role::User, reach: Reach::Replace }
@@ -37,7 +36,14 @@ async fn a_new_user_comes_in_by_the_link_and_sees_the_first_call_without_reloadi
     assert!(browser.text("main").await.contains("portcullis mcp --"), "it says what to do next");
     browser.pictures("overview-empty").await;
     browser.accessible("overview-empty").await;
-    for (path, name) in [("/runs", "runs-empty"), ("/approvals", "approvals-empty"), ("/people", "people-empty"), ("/nothing", "not-found")] {
+    for (path, name) in [
+        ("/runs", "runs-empty"),
+        ("/approvals", "approvals-empty"),
+        ("/people", "people-empty"),
+        ("/verification", "verification-empty"),
+        ("/audit", "audit-empty"),
+        ("/nothing", "not-found"),
+    ] {
         browser.open(&format!("{}{path}", console.origin)).await;
         browser.pictures(name).await;
         browser.accessible(name).await;
@@ -73,7 +79,12 @@ async fn a_held_call_is_granted_from_the_page_and_executes_once() {
     browser.press(".queue a").await;
     browser.until("document.querySelector('#decide') !== null").await;
     let page = browser.text("article.ask").await;
-    for part in ["Send a message to a@example.com", "runtime-policy/approval", "that the report is done", "What you see is what you grant"] {
+    for part in [
+        "Send a message to a@example.com",
+        "runtime-policy/approval",
+        "that the report is done",
+        "What you see is what you grant",
+    ] {
         assert!(page.contains(part), "{part} in {page}");
     }
     browser.pictures("approval-open").await;
@@ -127,20 +138,37 @@ async fn a_page_left_open_while_what_was_shown_changes_cannot_grant() {
     tokio::time::sleep(Duration::from_millis(800)).await;
     let told = ReportInput { role: Role::Operator, ..said("the recipient has changed") };
     console.daemon.approver().input(run, &told).await.unwrap();
-    browser.until("document.querySelector('section.decide').innerText.includes('has changed since you opened it')").await;
+    browser
+        .until(
+            "document.querySelector('section.decide').innerText.includes('has changed since you opened it')",
+        )
+        .await;
     assert_eq!(browser.eval("document.querySelector('#decide')").await, json!(null), "the form is gone");
     browser.pictures("approval-changed-live").await;
 
-    let fields = [("csrf", csrf.as_str()), ("shown", &shown), ("do", "grant"), ("scope", "once"), ("upto", "2"), ("label", "user")];
+    let fields = [
+        ("csrf", csrf.as_str()),
+        ("shown", &shown),
+        ("do", "grant"),
+        ("scope", "once"),
+        ("upto", "2"),
+        ("label", "user"),
+    ];
     let stale = http.post(&path, &fields).await;
     assert_eq!(stale.status, 409);
-    assert!(stale.body.contains("Not granted: this request has changed") && stale.body.contains("new since you looked"), "{}", stale.body);
+    assert!(
+        stale.body.contains("Not granted: this request has changed")
+            && stale.body.contains("new since you looked"),
+        "{}",
+        stale.body
+    );
     let now = console.daemon.approver().approval(&id).await.unwrap();
     assert_eq!(now.state, ApprovalPhase::Pending);
     assert!(!agent.propose(run, &mail(1, 0)).await.unwrap().is_permitted());
     // Twice is once.
     let page = http.get(&path).await.body;
-    let fields = [("csrf", csrf.as_str()), ("shown", &field(&page, "shown")), ("do", "grant"), ("scope", "once")];
+    let fields =
+        [("csrf", csrf.as_str()), ("shown", &field(&page, "shown")), ("do", "grant"), ("scope", "once")];
     assert_eq!(http.post(&path, &fields).await.status, 303);
     assert!(agent.propose(run, &mail(1, 0)).await.unwrap().is_permitted());
     assert_eq!(http.post(&path, &fields).await.status, 409);
@@ -160,16 +188,27 @@ async fn a_viewer_and_a_forged_form_grant_nothing() {
     assert!(!page.contains("id=\"decide\"") && page.contains("You look at this as viewer"), "{page}");
     let shown = console.daemon.approver().approval(&id).await.unwrap().shown.unwrap().to_string();
     let csrf = viewer.csrf().await;
-    let grant = |csrf: &str| [("csrf".to_owned(), csrf.to_owned()), ("shown".to_owned(), shown.clone()), ("do".to_owned(), "grant".to_owned())];
+    let grant = |csrf: &str| {
+        [
+            ("csrf".to_owned(), csrf.to_owned()),
+            ("shown".to_owned(), shown.clone()),
+            ("do".to_owned(), "grant".to_owned()),
+        ]
+    };
     let send = async |http: &mut super::http::Http, csrf: &str, to: &str| {
         let fields = grant(csrf);
-        let fields: Vec<(&str, &str)> = fields.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let fields: Vec<(&str, &str)> =
+            fields.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         http.post(to, &fields).await.status
     };
     assert_eq!(send(&mut viewer, &csrf, &path).await, 403);
     let mut approver = console.person("otto", Seat::Approver).await;
     assert_eq!(send(&mut approver, &csrf, &path).await, 403, "the token of another session");
-    assert_eq!(approver.get(&format!("{path}?do=grant&shown={shown}")).await.status, 200, "looking grants nothing");
+    assert_eq!(
+        approver.get(&format!("{path}?do=grant&shown={shown}")).await.status,
+        200,
+        "looking grants nothing"
+    );
     assert!(!agent.propose(run, &mail(1, 0)).await.unwrap().is_permitted());
     let csrf = approver.csrf().await;
     assert_eq!(send(&mut approver, &csrf, &path).await, 303);
@@ -185,14 +224,25 @@ async fn hostile_texts_are_shown_and_do_nothing() {
     let agent = console.daemon.agent();
     let run = agent.open_run(&open("mail", None)).await.unwrap().run;
     agent.input(run, &said(HOSTILE)).await.unwrap();
-    let read = agent.propose(run, &call("retrieve_compliance_documents", json!({"query": HOSTILE}), 0)).await.unwrap();
+    let read = agent
+        .propose(run, &call("retrieve_compliance_documents", json!({"query": HOSTILE}), 0))
+        .await
+        .unwrap();
     let megabyte = HOSTILE.repeat(1_000_000 / HOSTILE.len());
     if read.is_permitted() {
-        agent.outcome(run, &ReportOutcome::of(read.judged().action, OutcomeStatus::Ok, Some(megabyte))).await.unwrap();
+        agent
+            .outcome(run, &ReportOutcome::of(read.judged().action, OutcomeStatus::Ok, Some(megabyte)))
+            .await
+            .unwrap();
     }
-    let hostile = call("send_email", json!({"recipient": "a@example.com", "subject": HOSTILE, "body": HOSTILE, HOSTILE: 1}), 0);
+    let hostile = call(
+        "send_email",
+        json!({"recipient": "a@example.com", "subject": HOSTILE, "body": HOSTILE}),
+        0,
+    );
     agent.propose(run, &hostile).await.unwrap();
     let waiting = console.daemon.approver().approvals(ApprovalFilter::Pending).await.unwrap();
+    assert_eq!(waiting.len(), 1, "the call waits");
     browser.sign_in(&console.link().await).await;
     let mut paths = vec![format!("/runs/{run}"), "/runs".to_owned(), "/approvals".to_owned(), "/".to_owned()];
     paths.extend((1..12).map(|seq| format!("/runs/{run}?at={seq}&event={seq}")));
