@@ -127,10 +127,14 @@
     if (bar && told && told.waiting !== now.waiting) fresh().then((page) => { if (page) replace(page, "waits"); });
   };
   const take = (now) => {
-    const before = told;
+    // The first message may already say something else than the page that was made before it.
+    const rendered = Number((one('[data-live="waits"]') || { dataset: {} }).dataset.count || 0);
+    const first = !told;
+    const before = told || { waiting: rendered, version: rendered === now.waiting ? now.version : null };
+    told = before;
     shown(now);
     told = now;
-    if (!before) return;
+    if (first) { now.runs = []; now.more = Boolean(one('[data-live="timeline"]')); }
     if (before.version !== now.version) refresh("queue", "now-sentence", "now-waiting");
     if (before.version !== now.version || now.more || (asked && now.runs.length)) check();
     if (!now.runs.length && !now.more) return;

@@ -257,7 +257,7 @@ impl Waits {
     /// What waits is a link, never only a number.
     fn link(self) -> Markup {
         html! {
-            a .waits .quiet[self.count == 0] href="/approvals" data-live="waits" {
+            a .waits .quiet[self.count == 0] href="/approvals" data-live="waits" data-count=(self.count) {
                 @if self.count == 0 {
                     span { "nothing waits" }
                 } @else {

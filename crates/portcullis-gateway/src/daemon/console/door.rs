@@ -85,21 +85,29 @@ pub(super) async fn accept_invitation(State(seen): State<Seen>, headers: HeaderM
     let Some(Good::Invitation { name, role, by }) = seen.console.links.look_at(token) else {
         return page::door(StatusCode::GONE, &Door::Spent, &seen.console, theme);
     };
-    let password = form.get("password");
-    let set = match password == form.get("again") {
-        false => Err("The two are not the same.".to_owned()),
-        true => seen.console.people.set(&name, role, &by, password).await,
-    };
+    let set = chosen(&seen, &form, (&name, role), &by).await;
     if let Err(why) = set {
         let door = Door::Invitation { token, name: &name, role, refused: Some(&why) };
         return page::door(StatusCode::UNPROCESSABLE_ENTITY, &door, &seen.console, theme);
     }
     seen.console.links.take(token);
     seen.console.sessions.end_all_of(&name);
-    info!(%name, role = role.as_str(), %by, "console: somebody chose a password");
     let role = if people::may_decide(&seen) { role } else { Role::Viewer };
     let principal = Principal { roles: vec![role.as_str().to_owned()], ..Principal::named(name) };
     come_in(&seen, principal, role, Came::ByPassword)
+}
+
+/// Takes a password that somebody chose.
+async fn chosen(seen: &Seen, form: &Form, (name, role): (&str, Role), by: &str) -> Result<(), String> {
+    let password = form.get("password");
+    if password != form.get("again") {
+        return Err("The two are not the same.".to_owned());
+    }
+    people::check_password(password)?;
+    let what = format!("{name}, whom {by} invited to the console as {}, chose a password", role.as_str());
+    let recorded = people::record(seen, Principal::named(name), what).await;
+    recorded.map_err(|failure| failure.told().1)?;
+    seen.console.people.set(name, role, by, password).await
 }
 
 fn come_in(seen: &Seen, principal: Principal, role: Role, came: Came) -> Response {

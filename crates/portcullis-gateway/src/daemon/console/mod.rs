@@ -126,8 +126,13 @@ impl Console {
     }
 }
 
-/// Listens, and reads who may sign in.
-pub(super) async fn listen(at: &ConsoleAt, home: &Home, tally: Arc<Tally>) -> Result<Listening, DaemonError> {
+/// Listens where it is said to, and reads who may sign in.
+pub(super) async fn listen(
+    at: Option<&ConsoleAt>,
+    home: &Home,
+    tally: Arc<Tally>,
+) -> Result<Option<Listening>, DaemonError> {
+    let Some(at) = at else { return Ok(None) };
     if at.origin.is_none() && !at.address.ip().is_loopback() {
         return Err(DaemonError::ConsoleExposed(at.address));
     }
@@ -154,7 +159,7 @@ pub(super) async fn listen(at: &ConsoleAt, home: &Home, tally: Arc<Tally>) -> Re
         tally,
         closing,
     };
-    Ok(Listening { listener, console: Arc::new(console), close })
+    Ok(Some(Listening { listener, console: Arc::new(console), close }))
 }
 
 impl Listening {

@@ -10,18 +10,21 @@ use portcullis_console::overview::{self as pages, FirstSteps, Gap, Overruled, Ov
 use portcullis_console::when;
 use portcullis_core::event::Mode;
 use portcullis_core::time::Timestamp;
-use portcullis_ledger::{RunFilter, clock};
+use portcullis_ledger::{RunFilter, RunSummary, clock};
 
 use super::super::error::Failure;
 use super::super::freezes;
 use super::super::queries::{log_standing, read};
 use super::approvals::waiting_items;
+use super::people::SURFACE;
 use super::sessions::Came;
 use super::tally::{Figures, MINUTES};
 use super::visitor::Visitor;
 use super::{Seen, page, runs};
 use crate::api;
 
+/// Runs among which one of an agent is looked for.
+const LOOKED_AT: usize = 50;
 /// Live runs that are listed.
 const LIVE_MAX: usize = 8;
 /// Minutes of a bar.
@@ -52,8 +55,11 @@ async fn looked(seen: &Seen, visitor: &Visitor) -> Result<Overview, Failure> {
     let list = seen.console.waits.list(seen).await?;
     let stats = seen.console.stats(seen).await;
     let any = read(&seen.shared, |reader| {
-        let filter = RunFilter { limit: Some(1), ..RunFilter::default() };
-        Ok(!reader.runs(&filter)?.is_empty())
+        let filter = RunFilter { limit: Some(LOOKED_AT), ..RunFilter::default() };
+        // Runs that record who may sign in are no agent's.
+        let of_agent = |run: &RunSummary| run.progress.as_ref().is_none_or(|known| known.surface != SURFACE);
+        let runs = reader.runs(&filter)?;
+        Ok(runs.len() == LOOKED_AT || runs.iter().any(of_agent))
     });
     let first_steps = match any.await? {
         true => None,

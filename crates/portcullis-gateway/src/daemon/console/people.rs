@@ -15,19 +15,25 @@ use portcullis_console::door::{self, Person};
 use portcullis_console::frame::Place;
 use portcullis_console::marks::Standing;
 use portcullis_console::{Markup, Role};
-use portcullis_core::principal::CredentialKind;
+use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_ledger::clock;
+use portcullis_session::credentials::Identity;
+use portcullis_session::engine::Reach;
+use portcullis_session::surface::Surface as _;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
-use tracing::info;
 
+use super::super::error::Failure;
 use super::Seen;
 use super::links::{Good, address};
 use super::page;
 use super::visitor::{Form, Visitor};
+use crate::api;
 
 /// File in the console's folder.
 const FILE: &str = "people.json";
+/// The surface of runs that record who may sign in.
+pub(super) const SURFACE: &str = "console";
 /// People who may sign in.
 const PEOPLE_MAX: usize = 1_000;
 /// Size of the file, in bytes.
@@ -68,6 +74,14 @@ pub(super) fn check_name(name: &str) -> Result<(), &'static str> {
         () if name.starts_with("local-") => Err("names that begin with `local-` are the gate’s own"),
         () => Ok(()),
     }
+}
+
+/// Whether a password may be one.
+pub(super) fn check_password(password: &str) -> Result<(), String> {
+    if password.chars().count() < door::PASSWORD_CHARS_MIN || password.len() > PASSWORD_BYTES_MAX {
+        return Err(format!("A password has at least {} characters.", door::PASSWORD_CHARS_MIN));
+    }
+    Ok(())
 }
 
 impl People {
@@ -127,9 +141,7 @@ impl People {
 
     /// Gives somebody a password.
     pub(super) async fn set(&self, name: &str, role: Role, by: &str, password: &str) -> Result<(), String> {
-        if password.chars().count() < door::PASSWORD_CHARS_MIN || password.len() > PASSWORD_BYTES_MAX {
-            return Err(format!("A password has at least {} characters.", door::PASSWORD_CHARS_MIN));
-        }
+        check_password(password)?;
         let Ok(_room) = self.room.acquire().await else { return Err("The daemon ends.".to_owned()) };
         let password = password.to_owned();
         let hashed = tokio::task::spawn_blocking(move || {
@@ -204,37 +216,51 @@ async fn shown(seen: &Seen, visitor: &Visitor, told: Option<(Standing, Markup)>)
     page::framed(seen, visitor, Place::People, "People", body).await
 }
 
+/// Records a change of who may sign in, before it is made: as a run of its own, opened for whoever makes it, in which
+/// the operator says what is done.
+pub(super) async fn record(seen: &Seen, by: Principal, what: String) -> Result<(), Failure> {
+    let kind = CredentialKind::Approver;
+    let by = Identity { kind, principal: by, policy: None, of_this_machine: false };
+    let open = api::OpenRun { surface: SURFACE.to_owned(), ..api::OpenRun::default() };
+    let opened = seen.shared.local.open(by.clone(), open).await?;
+    let run = seen.shared.local.run(&by, opened.run)?;
+    run.input(api::ReportInput { text: what, role: api::Role::Operator, reach: Reach::Replace }).await?;
+    run.close().await?;
+    Ok(())
+}
+
 pub(super) async fn invite(State(seen): State<Seen>, visitor: Visitor, form: Form) -> Response {
     if let Err(refused) = visitor.at_least(Role::Admin).and_then(|()| form.of(&visitor)) {
         return refused.page(&seen, &visitor).await;
     }
     let (name, role) = (form.get("name").trim(), Role::from_name(form.get("role")));
-    let made = match (check_name(name), role) {
-        (Err(why), _) => Err(why.to_owned()),
-        (_, None) => Err("choose what they may do".to_owned()),
-        (Ok(()), Some(role)) => {
-            let by = visitor.session.principal.id.clone();
-            let made = seen.console.links.make(Good::Invitation { name: name.to_owned(), role, by });
-            made.map_err(|error| error.to_string()).and_then(|token| {
-                let token = token.ok_or("too many links wait to be used")?;
-                Ok((address(&seen.console.origin, &token), role))
-            })
-        }
-    };
-    let told = match made {
+    let told = match invited(&seen, &visitor, name, role).await {
         Err(why) => (Standing::Bad, html! { p { "Nobody was invited: " (why) "." } }),
-        Ok((url, role)) => {
-            info!(%name, role = role.as_str(), by = %visitor.session.principal.id, "console: somebody was invited");
-            (
-                Standing::Ok,
-                html! {
-                    p { "A link for " b { (name) } ", " (role.as_str()) ". It works once, within a day; it is not shown again." }
-                    p { code .wrap #invitation { (url) } }
-                },
-            )
-        }
+        Ok((url, role)) => (
+            Standing::Ok,
+            html! {
+                p { "A link for " b { (name) } ", " (role.as_str()) ". It works once, within a day; it is not shown again." }
+                p { code .wrap #invitation { (url) } }
+            },
+        ),
     };
     shown(&seen, &visitor, Some(told)).await
+}
+
+async fn invited(
+    seen: &Seen,
+    visitor: &Visitor,
+    name: &str,
+    role: Option<Role>,
+) -> Result<(String, Role), String> {
+    check_name(name)?;
+    let role = role.ok_or("choose what they may do")?;
+    let by = visitor.session.principal.clone();
+    let what = format!("{name} is invited to the console as {}", role.as_str());
+    record(seen, by.clone(), what).await.map_err(|failure| failure.told().1)?;
+    let made = seen.console.links.make(Good::Invitation { name: name.to_owned(), role, by: by.id });
+    let token = made.map_err(|error| error.to_string())?.ok_or("too many links wait to be used")?;
+    Ok((address(&seen.console.origin, &token), role))
 }
 
 pub(super) async fn remove(State(seen): State<Seen>, visitor: Visitor, form: Form) -> Response {
@@ -242,12 +268,19 @@ pub(super) async fn remove(State(seen): State<Seen>, visitor: Visitor, form: For
         return refused.page(&seen, &visitor).await;
     }
     let name = form.get("name");
-    match seen.console.people.remove(name) {
-        Ok(_) => {
-            seen.console.sessions.end_all_of(name);
-            info!(%name, by = %visitor.session.principal.id, "console: somebody was removed");
-            Redirect::to("/people").into_response()
+    let removed = async {
+        if seen.console.people.role_of(name).is_none() {
+            return Ok(());
         }
+        let what = format!("{name} may not sign in to the console any more");
+        let recorded = record(&seen, visitor.session.principal.clone(), what).await;
+        recorded.map_err(|failure| failure.told().1)?;
+        seen.console.people.remove(name)?;
+        seen.console.sessions.end_all_of(name);
+        Ok::<(), String>(())
+    };
+    match removed.await {
+        Ok(()) => Redirect::to("/people").into_response(),
         Err(why) => shown(&seen, &visitor, Some((Standing::Bad, html! { p { (why) } }))).await,
     }
 }

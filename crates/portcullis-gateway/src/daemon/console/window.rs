@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn windows_follow_each_other_without_a_hole() {
-        let index = index(&vec![Verdict::Warn; 200]);
+        let index = index(&[Verdict::Warn; 200]);
         let (mut at, mut seen) = (Some(1), 0);
         while let Some(from) = at {
             let window = window(&index, Some(from), false, &Filter::default());

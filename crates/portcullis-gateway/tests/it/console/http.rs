@@ -27,7 +27,7 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let line = self.headers.lines().find(|line| line.to_lowercase().starts_with(&format!("{name}: ")))?;
-        Some(&line[name.len() + 2..])
+        line.get(name.len() + 2..)
     }
 }
 
@@ -235,6 +235,9 @@ async fn each_role_may_do_its_own_and_no_more() {
     let csrf = admin.csrf().await;
     assert_eq!(admin.post("/people/remove", &[("csrf", &csrf), ("name", "otto")]).await.status, 303);
     assert_eq!(approver.get("/runs").await.header("location"), Some("/sign-in"), "signed out at once");
+    let runs = admin.get("/runs").await.body;
+    assert!(runs.contains("otto may not sign in to the console any more"), "it is in the record: {runs}");
+    assert!(runs.contains("otto, whom local-approver invited to the console as approver, chose a password"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -235,11 +235,8 @@ async fn hostile_texts_are_shown_and_do_nothing() {
             .await
             .unwrap();
     }
-    let hostile = call(
-        "send_email",
-        json!({"recipient": "a@example.com", "subject": HOSTILE, "body": HOSTILE}),
-        0,
-    );
+    let hostile =
+        call("send_email", json!({"recipient": "a@example.com", "subject": HOSTILE, "body": HOSTILE}), 0);
     agent.propose(run, &hostile).await.unwrap();
     let waiting = console.daemon.approver().approvals(ApprovalFilter::Pending).await.unwrap();
     assert_eq!(waiting.len(), 1, "the call waits");
