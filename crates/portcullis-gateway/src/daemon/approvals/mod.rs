@@ -36,6 +36,8 @@ use crate::api;
 
 /// Most entries of one run in a listing.
 const PER_RUN_MAX: usize = APPROVALS_PENDING_MAX;
+/// Waiting calls that are read for the daemon's own pages: the oldest.
+pub(super) const READ_MAX: usize = 100;
 /// The pause before a list that is waited for is made again, so that many changes at once cost one.
 const LISTED_AGAIN: Duration = Duration::from_millis(50);
 
@@ -86,7 +88,8 @@ pub(super) async fn bears_on_approvals(commits: &mut CommitWatch) {
 /// What waits for anybody, as approvers see it, with what the calls would touch as far as they are listed.
 pub(super) async fn waiting(shared: &Shared) -> Result<api::Approvals, Failure> {
     let mut list = of_principal(shared, None, api::ApprovalFilter::Pending).await?;
-    for info in &mut list.approvals {
+    // The newest are first, the oldest are shown.
+    for info in list.approvals.iter_mut().rev().take(READ_MAX) {
         let (Some(run), Some(arguments)) = (shared.gate.look_at(info.run), info.arguments.clone()) else {
             continue;
         };

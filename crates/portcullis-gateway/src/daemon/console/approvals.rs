@@ -16,7 +16,7 @@ use portcullis_ledger::{ApprovalFilter, ApprovalRow, ApprovalState, clock};
 use portcullis_session::engine::Says;
 use serde::Deserialize;
 
-use super::super::approvals::{find, grant_each, granted, say, shown_whole};
+use super::super::approvals::{READ_MAX, find, grant_each, granted, say, shown_whole};
 use super::super::auth::Caller;
 use super::super::error::Failure;
 use super::super::queries::read;
@@ -104,14 +104,20 @@ async fn shown(
     open: Option<&Request>,
     told: Option<(Standing, Markup)>,
 ) -> Response {
-    let queued = match tab {
-        Tab::Waiting => seen.console.waits.list(seen).await.ok().and_then(|list| list.queued.clone()),
+    let list = match tab {
+        Tab::Waiting => seen.console.waits.list(seen).await.ok(),
         _ => None,
+    };
+    let behind = list.as_ref().map_or(0, |list| list.approvals.len().saturating_sub(READ_MAX));
+    let queued = list.and_then(|list| list.queued.clone()).map(|queued| queued_words(&queued));
+    let queued = match behind {
+        0 => queued,
+        behind => Some(format!("{behind} more wait behind these. {}", queued.unwrap_or_default())),
     };
     let body = pages::inbox(&Inbox {
         tab,
         items,
-        queued: queued.map(|queued| queued_words(&queued)),
+        queued,
         open,
         told,
         habit: habit(seen, &visitor.session.principal.id).await,
@@ -174,6 +180,7 @@ async fn listed(seen: &Seen, tab: Tab) -> Result<Vec<Item>, Failure> {
 pub(super) fn waiting_items(list: &api::Approvals, now: Timestamp) -> Vec<Item> {
     let mut waiting: Vec<&api::ApprovalInfo> = list.approvals.iter().collect();
     waiting.sort_by_key(|info| (info.requested_at, info.approval));
+    waiting.truncate(READ_MAX);
     waiting.into_iter().map(|info| waiting_item(info, now)).collect()
 }
 
