@@ -244,9 +244,25 @@ impl Frame {
                         }
                     }
                 }
-                form method="post" action="/sign-out" {
-                    (csrf(&self.csrf))
-                    button .tab type="submit" { "Sign out" }
+                (self.more(current))
+            }
+        }
+    }
+
+    /// What has no tab of its own on a phone.
+    fn more(&self, current: Option<Place>) -> Markup {
+        let others = [Place::Verification, Place::Audit, Place::People];
+        html! {
+            details .more-tab {
+                summary { "More" }
+                div .more-menu {
+                    @for place in others.into_iter().filter(|place| place.least() <= self.role) {
+                        a href=(place.path()) aria-current=[(Some(place) == current).then_some("page")] { (place.name()) }
+                    }
+                    form method="post" action="/sign-out" {
+                        (csrf(&self.csrf))
+                        button .tab type="submit" { "Sign out" }
+                    }
                 }
             }
         }

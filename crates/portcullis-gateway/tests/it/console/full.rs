@@ -123,6 +123,11 @@ async fn what_goes_on_is_seen_on_every_page() {
         browser.pictures(name).await;
         browser.accessible(name).await;
     }
+    browser.size(390, 900).await;
+    browser.press(".more-tab summary").await;
+    assert!(browser.text(".more-menu").await.contains("Verification Results"));
+    browser.pictures("more").await;
+    browser.accessible("more").await;
     browser.end().await;
 }
 
