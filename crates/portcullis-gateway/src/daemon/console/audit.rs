@@ -63,6 +63,10 @@ pub(super) async fn verification(
     visitor: Visitor,
     Query(which): Query<Which>,
 ) -> Response {
+    // A pack holds the policy.
+    if let Err(refused) = visitor.at_least(Role::Approver) {
+        return refused.page(&seen, &visitor).await;
+    }
     let shown = async {
         let (lines, run) = choices(&seen, &visitor, &which).await?;
         let verified = match run {
@@ -77,9 +81,6 @@ pub(super) async fn verification(
 }
 
 async fn answered(seen: &Seen, visitor: &Visitor, place: Place, shown: Result<Markup, Failure>) -> Response {
-    if let Err(refused) = visitor.at_least(Role::Approver) {
-        return refused.page(seen, visitor).await;
-    }
     match shown {
         Ok(body) => page::framed(seen, visitor, place, place.name(), body).await,
         Err(failure) => page::failed(seen, visitor, failure).await,
@@ -127,6 +128,10 @@ pub(super) async fn audit(
     visitor: Visitor,
     Query(which): Query<Which>,
 ) -> Response {
+    // A pack holds the policy.
+    if let Err(refused) = visitor.at_least(Role::Approver) {
+        return refused.page(&seen, &visitor).await;
+    }
     let shown = async {
         let (lines, run) = choices(&seen, &visitor, &which).await?;
         let files = match run {
