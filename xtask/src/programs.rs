@@ -2,9 +2,9 @@
 //!
 //! `strace` makes system calls fail or be the last one. Go and its library of transparent logs
 //! (`golang.org/x/mod/sumdb/tlog`) read what we publish. `cvc5` proves and disproves that access policies are narrower.
-//! `curl` is one of the clients that reach hosts from within, and a Python project is tested in containment. A
-//! Debian machine that runs us as root with `CI=true` gets what it lacks of them from its own packages: 92 MB to download,
-//! 487 MB on the disk, nearly all of it Go. Everywhere else nothing is installed, and it is said which tests will be
+//! `curl` is one of the clients that reach hosts from within, and a Python project is tested in containment. Chromium is
+//! what the console is used with. A Debian machine that runs us as root with `CI=true` gets what it lacks of them from its
+//! own packages: 225 MB to download, 927 MB on the disk, nearly all of it Chromium and Go. Everywhere else nothing is installed, and it is said which tests will be
 //! skipped.
 
 use std::path::Path;
@@ -20,7 +20,7 @@ struct Wanted {
     tests: &'static str,
 }
 
-const WANTED: [Wanted; 5] = [
+const WANTED: [Wanted; 6] = [
     Wanted {
         what: "strace",
         packages: &["strace"],
@@ -44,6 +44,12 @@ const WANTED: [Wanted; 5] = [
         packages: &["cvc5"],
         is_there: cvc5,
         tests: "the proofs of portcullis-prove, `proofs_cover_the_whole_bundle` of portcullis",
+    },
+    Wanted {
+        what: "Chromium and its driver",
+        packages: &["chromium", "chromium-driver"],
+        is_there: chromium,
+        tests: "what people do with the pages of the console, `console::pages` of portcullis-gateway",
     },
     Wanted {
         what: "curl",
@@ -70,6 +76,11 @@ fn go() -> bool {
 
 fn cvc5() -> bool {
     Program::new("cvc5").args(["--version"]).answer().is_some()
+}
+
+fn chromium() -> bool {
+    let there = |program| Program::new(program).args(["--version"]).answer().is_some();
+    there("chromium") && there("chromedriver")
 }
 
 fn curl() -> bool {

@@ -79,6 +79,12 @@ fn escaped(text: &str, hidden: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {
     if shown == text { Cow::Borrowed(text) } else { Cow::Owned(shown) }
 }
 
+/// Hands on each character of a text with whether it has to be escaped, by the rule of [`line`]. For displays that mark such
+/// characters in a way of their own.
+pub fn each(text: &str, each: impl FnMut(char, bool)) {
+    walk(text, is_unseen, each);
+}
+
 /// Hands on each character of a text with whether it has to be escaped: it is `hidden`, or passes for a Latin letter.
 fn walk(text: &str, hidden: impl Fn(char) -> bool, mut each: impl FnMut(char, bool)) {
     let mut rest = text;
@@ -206,6 +212,25 @@ mod tests {
             "ос",
         ] {
             assert_eq!(line(honest), honest);
+        }
+    }
+
+    #[test]
+    fn a_display_of_its_own_marks_what_a_line_escapes() {
+        for text in [
+            "/srv/\u{430}pp",
+            "a\u{1b}[2Jb\u{202e}c\nd",
+            "größe 価格",
+            "naïve \\u{1b}",
+            "mail \u{430}\u{435}@x.org",
+        ] {
+            let mut shown = String::new();
+            each(text, |c, escaped| match c {
+                '\n' => shown.push_str("\\n"),
+                c if escaped => shown.extend(c.escape_unicode()),
+                c => shown.push(c),
+            });
+            assert_eq!(shown, line(text));
         }
     }
 

@@ -91,6 +91,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..Extensions::default()
     };
     let shipped = shipped::default_bundle();
-    let options = daemon::DaemonOptions { home, bundle: None, shipped, http: None, controls: Vec::new() };
+    let options = daemon::DaemonOptions {
+        home,
+        bundle: None,
+        shipped,
+        http: None,
+        console: None,
+        controls: Vec::new(),
+    };
     Ok(daemon::serve(options, extensions).await?)
 }

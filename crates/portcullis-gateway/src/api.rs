@@ -47,6 +47,7 @@
 //! | POST `/v1/tools/accept-all` | [`AcceptTools`] | [`AcceptedTools`] |
 //! | POST `/v1/contracts/check` | [`CheckReply`] | [`Checked`](portcullis_assist::record::Checked) |
 //! | POST `/v1/contracts/repair` | [`RepairReply`] | [`Mended`](portcullis_assist::record::Mended) |
+//! | POST `/v1/console/links` | [`MakeLink`] | [`MadeLink`] |
 //! | POST `/v1/bundles/reload` | [`Empty`] | [`Reloaded`] |
 //! | GET `/v1/health` | | [`Health`] |
 //!
@@ -54,6 +55,7 @@
 //! strictly: an unknown field is an error. Responses are read leniently: a newer daemon may say more.
 
 mod approvals;
+mod console;
 mod contracts;
 mod freezes;
 mod kept;
@@ -67,6 +69,7 @@ pub use approvals::{
     GRANTED_TOGETHER_MAX, GrantApproval, GrantApprovals, Granted, Lasting, QueuedInfo, RefuseApproval,
     RevokeApproval, RuleFigures, Scope, ShownApproval, Skipped, Stats, Wanted,
 };
+pub use console::{MadeLink, MakeLink};
 pub use contracts::{CheckReply, RepairReply};
 pub use freezes::{FreezeAnswer, FreezeInfo, FreezeRuns, FreezeTarget, Freezes, ReleaseRuns, ReleaseStage};
 pub use kept::{

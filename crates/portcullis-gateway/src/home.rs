@@ -10,6 +10,7 @@
 //! keys/                        what the log and its writers sign with
 //! archive/                     stores that were rotated out, each a state folder
 //! listings/                    what servers' tools were when a person accepted them
+//! console/                     who may sign in to the console, and its host name
 //! credentials/agent.token      opens runs, proposes, reports
 //! credentials/approver.token   decides on approvals, takes hold of runs
 //! ```
@@ -141,6 +142,12 @@ impl Home {
     #[must_use]
     pub fn forges(&self) -> PathBuf {
         self.0.join("forges.toml")
+    }
+
+    /// What the console keeps: who may sign in, and its host name.
+    #[must_use]
+    pub fn console(&self) -> PathBuf {
+        self.0.join("console")
     }
 
     /// The folder of the credentials.

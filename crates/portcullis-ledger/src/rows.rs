@@ -44,6 +44,9 @@ pub struct RunFilter {
     pub since: Option<Timestamp>,
     /// Only those that were opened before this time.
     pub until: Option<Timestamp>,
+    /// Only those that the store has had for longer than this run: the next page of a list that ended with it. None, where
+    /// the store does not have it.
+    pub older_than: Option<RunId>,
     /// At most this many, newest first, or `None` for 10,000.
     pub limit: Option<usize>,
 }

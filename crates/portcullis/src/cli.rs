@@ -12,9 +12,9 @@ use portcullis_gateway::home::Home;
 use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
-    approvals, backup, bench, calibrate, check, completions, contract, demo, demo_server, doctor, erase,
-    eval, export, facts, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, program,
-    retention, run, runs, serve, simulate, tools, train, verify, verify_output, witness, work,
+    approvals, backup, bench, calibrate, check, completions, console, contract, demo, demo_server, doctor,
+    erase, eval, export, facts, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, policy,
+    program, retention, run, runs, serve, simulate, tools, train, verify, verify_output, witness, work,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -121,6 +121,7 @@ enum Command {
     Hook(hook::Args),
     Run(run::Args),
     Approvals(approvals::Args),
+    Console(console::Args),
     Runs(runs::Args),
     Freeze(freeze::Args),
     Work(work::Args),
@@ -191,6 +192,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Hook(args) => hook::run(&args, &global),
         Command::Run(args) => run::run(&args, &global),
         Command::Approvals(args) => approvals::run(&args, &global),
+        Command::Console(args) => console::run(&args, &global),
         Command::Runs(args) => runs::run(&args, &global),
         Command::Freeze(args) => freeze::run(&args, &global),
         Command::Work(args) => work::run(&args, &global),

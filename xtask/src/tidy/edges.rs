@@ -54,6 +54,7 @@ const RULES: &[Rule] = &[
     Rule { name: "portcullis-wire", ours: Ours::Only(&[CORE]), pure: true },
     Rule { name: "portcullis-hook", ours: Ours::Only(&[]), pure: true },
     Rule { name: "portcullis-detect", ours: Ours::Only(&[]), pure: true },
+    Rule { name: "portcullis-console", ours: Ours::Only(&[CORE]), pure: true },
     Rule { name: "portcullis-effects", ours: Ours::Only(&[CORE]), pure: true },
     Rule { name: "portcullis-contracts", ours: Ours::Only(&[]), pure: true },
     Rule { name: "portcullis-access", ours: Ours::Only(&[CORE, "portcullis-effects"]), pure: true },

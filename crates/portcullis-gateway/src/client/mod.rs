@@ -40,12 +40,12 @@ pub use start::{StartOptions, ensure_daemon};
 use crate::api::{
     AcceptTool, AcceptTools, AcceptedTool, AcceptedTools, ActionAnswer, AnswerApproval, ApprovalFilter,
     ApprovalInfo, Approvals, CHECK_WAIT_MS, ChangedTools, ControlRun, Empty, ErrorBody, FactAnswer, FactList,
-    FactRequest, FactTold, GrantApproval, GrantApprovals, Granted, Health, ID_PREFIX_MIN, NEXT_HEADER,
-    ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval,
-    Reloaded, ReportConfirmation, ReportEvidence, ReportInput, ReportObserved, ReportOutcome, ReportOutput,
-    ReportTold, ReportTools, RevokeApproval, RunInfo, Runs, StateAnswer, StateRequest, Stats, StopAnswer,
-    TakeTicket, TakenTicket, TextAnswer, ToolsAnswer, TurnAnswer, WAIT_MS_MAX, WebhookList, WorkAnswer,
-    WorkList, WorkRequest,
+    FactRequest, FactTold, GrantApproval, GrantApprovals, Granted, Health, ID_PREFIX_MIN, MadeLink, MakeLink,
+    NEXT_HEADER, ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ProposeTurn, REQUEST_BYTES_MAX,
+    RefuseApproval, Reloaded, ReportConfirmation, ReportEvidence, ReportInput, ReportObserved, ReportOutcome,
+    ReportOutput, ReportTold, ReportTools, RevokeApproval, RunInfo, Runs, StateAnswer, StateRequest, Stats,
+    StopAnswer, TakeTicket, TakenTicket, TextAnswer, ToolsAnswer, TurnAnswer, WAIT_MS_MAX, WebhookList,
+    WorkAnswer, WorkList, WorkRequest,
 };
 use crate::home::{APPROVER_TOKEN_VARIABLE, Home};
 use pool::{Body, Connection, Pool};
@@ -368,6 +368,11 @@ impl Client {
     /// Accepts a changed tool.
     pub async fn accept_tool(&self, accept: &AcceptTool) -> Result<AcceptedTool, ClientError> {
         self.post("/v1/tools/accept", accept).await
+    }
+
+    /// Makes a link to the console.
+    pub async fn console_link(&self, make: &MakeLink) -> Result<MadeLink, ClientError> {
+        self.post("/v1/console/links", make).await
     }
 
     /// Reads the bundle again.

@@ -74,6 +74,14 @@ pub enum DaemonError {
         "refusing to listen on {0}, which other machines can reach, without a configured credential; add a [[credential]] to the bundle's portcullis.toml, or listen on 127.0.0.1"
     )]
     Exposed(SocketAddr),
+    /// A console that others can reach, and that nothing protects on the way.
+    #[error(
+        "refusing to serve the console on {0}, which other machines can reach, as plain HTTP; listen on 127.0.0.1, put something that speaks TLS in front of it, and name it with --console-origin https://HOST"
+    )]
+    ConsoleExposed(SocketAddr),
+    /// The origin of the console.
+    #[error("`{0}` is not an origin; give --console-origin as https://HOST or https://HOST:PORT")]
+    ConsoleOrigin(String),
     /// The bundle.
     #[error(transparent)]
     Bundle(#[from] BundleError),
@@ -116,6 +124,10 @@ pub(super) struct Failure {
 impl Failure {
     pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self { status, code, message: message.into() }
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
     }
 
     /// The code and the message.

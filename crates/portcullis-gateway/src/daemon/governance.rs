@@ -34,7 +34,8 @@ pub(super) async fn archive(
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, Failure> {
     let run = queries::find_run(&shared, &Caller(identity), &run).await?;
-    let archive = made(&shared, run, &wanted, |pack| Ok(pack.zip().map_err(PackError::from)?)).await?;
+    let archive =
+        made(&shared, run, wanted.unverified, |pack| Ok(pack.zip().map_err(PackError::from)?)).await?;
     answer("application/zip", &format!("governance-{run}.zip"), archive)
 }
 
@@ -49,7 +50,18 @@ pub(super) async fn file(
         return Err(Failure::not_found(format!("a governance pack has: {}", FILES.join(", "))));
     };
     let run = queries::find_run(&shared, &Caller(identity), &run).await?;
-    let bytes = made(&shared, run, &wanted, |pack| Ok(pack.file(name).unwrap_or_default().to_vec())).await?;
+    file_answer(&shared, run, name, wanted.unverified).await
+}
+
+/// One file of a pack, to be kept.
+pub(super) async fn file_answer(
+    shared: &Shared,
+    run: RunId,
+    name: &'static str,
+    unverified: bool,
+) -> Result<Response, Failure> {
+    let bytes =
+        made(shared, run, unverified, |pack| Ok(pack.file(name).unwrap_or_default().to_vec())).await?;
     let media_type = match name.rsplit_once('.').map(|(_, ending)| ending) {
         Some("json") => "application/json",
         Some("jsonl") => "application/x-ndjson",
@@ -59,7 +71,7 @@ pub(super) async fn file(
     answer(media_type, name, bytes)
 }
 
-fn answer(media_type: &'static str, name: &str, bytes: Vec<u8>) -> Result<Response, Failure> {
+pub(super) fn answer(media_type: &'static str, name: &str, bytes: Vec<u8>) -> Result<Response, Failure> {
     let disposition = HeaderValue::from_str(&format!("attachment; filename=\"{name}\"")).map_err(|_| {
         Failure::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -75,10 +87,10 @@ fn answer(media_type: &'static str, name: &str, bytes: Vec<u8>) -> Result<Respon
 }
 
 /// Makes the pack off the async threads, and takes what is wanted of it.
-async fn made(
+pub(super) async fn made(
     shared: &Shared,
     run: RunId,
-    wanted: &Wanted,
+    allow_unverified: bool,
     take: impl FnOnce(&Pack) -> Result<Vec<u8>, GovernanceError> + Send + 'static,
 ) -> Result<Vec<u8>, Failure> {
     let room = Arc::clone(&shared.packs).try_acquire_owned().map_err(|_| {
@@ -87,7 +99,6 @@ async fn made(
     })?;
     let (gate, home) = (Arc::clone(&shared.gate), Arc::clone(&shared.home));
     let controls = Arc::clone(&shared.controls);
-    let allow_unverified = wanted.unverified;
     let made = tokio::task::spawn_blocking(move || {
         let _room = room;
         let files_of = |digest| gate.bundles().files_of(digest);

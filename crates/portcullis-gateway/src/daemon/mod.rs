@@ -7,6 +7,7 @@ mod approvals;
 mod auth;
 mod checks;
 mod connections;
+mod console;
 mod contracts;
 mod error;
 mod forges;
@@ -43,6 +44,7 @@ use portcullis_session::surface::Local;
 use crate::api::ChangedTool;
 use crate::home::Home;
 
+pub use console::ConsoleAt;
 pub use error::DaemonError;
 pub use server::{run, serve};
 
@@ -67,6 +69,8 @@ pub struct DaemonOptions {
     pub shipped: BTreeMap<String, Vec<u8>>,
     /// A TCP address to listen on besides the socket.
     pub http: Option<SocketAddr>,
+    /// Where to serve the console, if it is served.
+    pub console: Option<ConsoleAt>,
     /// Folders with mappings of controls for governance packs, besides those that ship.
     pub controls: Vec<PathBuf>,
 }
@@ -95,6 +99,8 @@ struct Shared {
     queue: Arc<approvals::Settled>,
     /// What the webhooks of the bundle are told.
     webhooks: Arc<webhooks::Webhooks>,
+    /// The console, where one is served.
+    console: Option<Arc<console::Console>>,
     /// Why the log does not go on, or `None` if it does, or where it waits.
     log_failure: tokio::sync::watch::Receiver<Option<String>>,
 }

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::JsonRejection;
@@ -25,6 +25,7 @@ use super::Shared;
 use super::approvals;
 use super::auth::{Approver, Caller};
 use super::connections;
+use super::console;
 use super::contracts;
 use super::error::Failure;
 use super::freezes;
@@ -146,6 +147,7 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/contracts/check", post(contracts::check))
         .route("/v1/contracts/repair", post(contracts::repair))
         .route("/v1/bundles/reload", post(reload))
+        .route("/v1/console/links", post(console::make_link))
         .route("/log/checkpoint", get(log::checkpoint))
         .route("/log/tile/{*path}", get(log::tile))
         .fallback(|| async {
@@ -209,7 +211,13 @@ async fn propose(
     JsonBody(request): JsonBody<api::ProposeAction>,
 ) -> Result<Json<api::ActionAnswer>, Failure> {
     let run = live_run(&shared, &caller, &run).await?;
-    Ok(Json(api::ActionAnswer::of(run.propose(request).await?)))
+    let began = Instant::now();
+    let answer = api::ActionAnswer::of(run.propose(request).await?);
+    // What waited for a person says nothing about the gate.
+    if let Some(console) = shared.console.as_ref().filter(|_| answer.approval.is_none()) {
+        console.tally.took(began.elapsed());
+    }
+    Ok(Json(answer))
 }
 
 async fn propose_turn(

@@ -23,6 +23,7 @@ use tracing::{debug, info, warn};
 use super::auth::check_host_and_origin;
 use super::checks::{Checks, WorkSource};
 use super::connections;
+use super::console::{self, Tally, TallyObserver};
 use super::error::DaemonError;
 use super::listen::Hold;
 use super::shares::Shares;
@@ -60,6 +61,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
 /// [`DaemonError`]: what keeps it from serving, and what to do about it.
 pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result<(), DaemonError> {
     let (judges, work) = own_sources(&mut extensions, &options.home);
+    let tally = tally(&options, &mut extensions);
     let given = options.bundle.as_deref().map(std::path::absolute).transpose();
     let given = given.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
     let hold = take_hold(&options.home, given.as_deref()).await?;
@@ -84,6 +86,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     tell_freezes(&gate).await?;
     let listings = Arc::new(Listings::at(options.home.listings()));
     let own_state = options.home.path().display().to_string();
+    let console = console::listen(options.console.as_ref(), &options.home, tally).await?;
     let shared = Shared {
         gate: Arc::clone(&gate),
         local: Local::new(Arc::clone(&gate), Arc::clone(&listings), Some(own_state)),
@@ -98,6 +101,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
         packs: Arc::new(Semaphore::new(api::PACKS_AT_ONCE)),
         queue: Arc::default(),
         webhooks: Arc::default(),
+        console: console.as_ref().map(console::Listening::console),
         log_failure,
     };
     let router = routes::router(shared.clone());
@@ -105,27 +109,27 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     let signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     let socket = hold.listen()?;
     warn_of_same_user(&options);
-    let from = source.map_or_else(|| "shipped".to_owned(), |folder| folder.display().to_string());
+    let from = source.as_deref().unwrap_or_else(|| Path::new("shipped")).display();
     info!(socket = %options.home.socket().display(), bundle = %bundle.digest(), %from, "serving");
 
     let (stop, stopped) = watch::channel(false);
-    let tcp = match options.http {
-        Some(address) => Some(serve_tcp(address, &router, stopped.clone()).await?),
-        None => None,
-    };
+    let tcp = serve_tcp(options.http, &router, stopped.clone()).await?;
+    let pages = console.map(|console| serve_console(console, &shared, stopped.clone()));
     let unix = tokio::spawn(connections::serve(socket, router, connections::UNIX, stopped));
 
     let beside = beside(&gate, shared);
     keep_house(&gate, signals).await;
     beside.iter().for_each(JoinHandle::abort);
     info!("stopping");
+    // The streams first, so that none is waited for.
+    let pages = pages.map(|(close, pages)| (close.send_replace(true), pages).1);
     gate.close_all().await;
     // Those who wait for an approver are not waited for.
     let _ = stop.send(true);
     let grace = Duration::from_secs(1);
     let _ = tokio::time::timeout(grace, unix).await;
-    if let Some(tcp) = tcp {
-        let _ = tokio::time::timeout(grace, tcp).await;
+    for served in tcp.into_iter().chain(pages) {
+        let _ = tokio::time::timeout(grace, served).await;
     }
     // Last, so that the ends of the runs that were just closed are in the log.
     drop(log);
@@ -181,16 +185,38 @@ async fn tell_freezes(gate: &Gate) -> Result<(), DaemonError> {
 
 /// Listens on TCP, where the host and the origin of each request are checked.
 async fn serve_tcp(
-    address: SocketAddr,
+    address: Option<SocketAddr>,
     router: &Router,
     stopped: watch::Receiver<bool>,
-) -> Result<JoinHandle<()>, DaemonError> {
+) -> Result<Option<JoinHandle<()>>, DaemonError> {
+    let Some(address) = address else { return Ok(None) };
     let failed = |source| DaemonError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let own = listener.local_addr().map_err(failed)?;
     info!(address = %own, "serving HTTP");
     let guarded: Router = router.clone().layer(middleware::from_fn_with_state(own, check_host_and_origin));
-    Ok(tokio::spawn(connections::serve(listener, guarded, connections::TCP, stopped)))
+    Ok(Some(tokio::spawn(connections::serve(listener, guarded, connections::TCP, stopped))))
+}
+
+/// Counts what is decided, where a console shows it.
+fn tally(options: &DaemonOptions, extensions: &mut Extensions) -> Arc<Tally> {
+    let tally = Arc::new(Tally::default());
+    if options.console.is_some() {
+        extensions.observers.push(Box::new(TallyObserver(Arc::clone(&tally))));
+    }
+    tally
+}
+
+/// Serves the console: the hand that ends its streams, and what serves.
+fn serve_console(
+    console: console::Listening,
+    shared: &Shared,
+    stopped: watch::Receiver<bool>,
+) -> (watch::Sender<bool>, JoinHandle<()>) {
+    let origin = console.console().origin.clone();
+    let (listener, router, close) = console.router(shared.clone());
+    info!(%origin, "serving the console; `portcullis console` prints a link that signs in");
+    (close, tokio::spawn(connections::serve(listener, router, connections::TCP, stopped)))
 }
 
 /// The bundle that is given, which is the state folder's from now on; otherwise the one that was chosen for it.

@@ -152,6 +152,7 @@ pub async fn run(options: &DemoOptions, tell: &mut (dyn FnMut(Scene<'_>) + Send)
         bundle: Some(bundle.clone()),
         shipped: portcullis_session::shipped::default_bundle(),
         http: None,
+        console: None,
         controls: Vec::new(),
     }));
     let ended = tokio::select! {

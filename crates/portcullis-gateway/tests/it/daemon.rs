@@ -29,6 +29,11 @@ pub(crate) struct Daemon {
     task: tokio::task::JoinHandle<Result<(), DaemonError>>,
 }
 
+fn options(home: Home) -> DaemonOptions {
+    let shipped = shipped::default_bundle();
+    DaemonOptions { home, bundle: None, shipped, http: None, console: None, controls: Vec::new() }
+}
+
 impl Daemon {
     pub(crate) async fn start() -> Self {
         Self::start_with(|_| {}).await
@@ -54,13 +59,7 @@ impl Daemon {
         std::fs::write(bundle.join("policies/mail.toml"), POLICY).unwrap();
         files(&bundle);
         let home = Home::at(&folder.path().join("home")).unwrap();
-        let mut options = DaemonOptions {
-            home: home.clone(),
-            bundle: Some(bundle),
-            shipped: shipped::default_bundle(),
-            http: None,
-            controls: Vec::new(),
-        };
+        let mut options = DaemonOptions { bundle: Some(bundle), ..options(home.clone()) };
         change(&mut options);
         let task = tokio::spawn(daemon::run(options));
         let daemon = Self { folder, home, task };
@@ -105,7 +104,7 @@ impl Daemon {
         (&mut self.task).await.unwrap().unwrap_err().to_string()
     }
 
-    fn bundle(&self) -> std::path::PathBuf {
+    pub(crate) fn bundle(&self) -> std::path::PathBuf {
         self.folder.path().join("bundle")
     }
 }
@@ -252,13 +251,7 @@ async fn a_store_that_is_removed_stops_everything_and_is_not_begun_again() {
     assert_eq!(refused.code(), Some("store_gone"), "{refused}");
     assert!(agent.health().await.unwrap().store.contains("was removed or replaced"));
 
-    let options = DaemonOptions {
-        home: Home::at(&daemon.folder.path().join("copy")).unwrap(),
-        bundle: None,
-        shipped: shipped::default_bundle(),
-        http: None,
-        controls: Vec::new(),
-    };
+    let options = options(Home::at(&daemon.folder.path().join("copy")).unwrap());
     // Another daemon cannot take the same folder while this one runs, so its mark is carried to a new one.
     std::fs::create_dir(options.home.path()).unwrap();
     std::fs::copy(daemon.home.store_mark(), options.home.store_mark()).unwrap();
@@ -499,14 +492,7 @@ async fn bundles_reload_while_running_and_a_broken_one_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_daemon_a_folder() {
     let daemon = Daemon::start().await;
-    let options = DaemonOptions {
-        home: daemon.home.clone(),
-        bundle: None,
-        shipped: shipped::default_bundle(),
-        http: None,
-        controls: Vec::new(),
-    };
-    assert!(matches!(daemon::run(options).await, Err(DaemonError::AlreadyRunning(_))));
+    assert!(matches!(daemon::run(options(daemon.home.clone())).await, Err(DaemonError::AlreadyRunning(_))));
     assert!(daemon.agent().health().await.is_ok());
 }
 

@@ -3,6 +3,7 @@
 
 mod approvals;
 mod confirmations;
+mod console;
 mod contracts;
 mod daemon;
 mod decisions;

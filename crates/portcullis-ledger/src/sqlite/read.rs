@@ -309,6 +309,10 @@ fn listing(columns: String, filter: &RunFilter) -> (String, Vec<SqlValue>) {
             sql += &format!(" AND {condition} ?{}", params.len());
         }
     }
+    if let Some(run) = filter.older_than {
+        params.push(SqlValue::from(run.as_bytes().to_vec()));
+        sql += &format!(" AND r.number < (SELECT number FROM runs WHERE run = ?{})", params.len());
+    }
     (sql + " ORDER BY r.number DESC LIMIT ?1", params)
 }
 
@@ -481,7 +485,10 @@ mod tests {
         let of_one = runs(&of_one);
         assert!(of_one.iter().any(|step| step.contains("r USING INDEX runs_by_principal")), "{of_one:?}");
         assert!(!of_one.iter().any(|step| step.contains("SCAN")), "{of_one:?}");
-        for step in all.iter().chain(&of_one) {
+        let next = RunFilter { older_than: Some(RunId::from_bytes([1; 16])), ..RunFilter::default() };
+        let next = runs(&next);
+        assert!(next.iter().any(|step| step.contains("r USING INTEGER PRIMARY KEY (rowid<?)")), "{next:?}");
+        for step in all.iter().chain(&of_one).chain(&next) {
             assert!(!step.contains("TEMP B-TREE") && !step.contains("AUTOMATIC"), "{step}");
         }
     }

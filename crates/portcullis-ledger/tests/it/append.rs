@@ -249,6 +249,12 @@ fn runs_are_found_by_the_start_of_their_id() {
         })
         .unwrap();
     assert_eq!(listed.iter().map(|run| run.run).collect::<Vec<_>>(), [ids[2], ids[1]]);
+    let older = |than| {
+        let filter = RunFilter { older_than: Some(than), ..RunFilter::default() };
+        ledger.read(|reader| reader.runs(&filter)).unwrap().iter().map(|run| run.run).collect::<Vec<_>>()
+    };
+    assert_eq!(older(ids[1]), [ids[0]], "the next page begins behind the last run of this one");
+    assert_eq!(older(RunId::from_bytes(fresh())), [], "behind a run that nobody knows there is nothing");
 }
 
 #[test]

@@ -6,6 +6,7 @@ pub(crate) mod bench;
 pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod console;
 pub(crate) mod contract;
 pub(crate) mod demo;
 pub(crate) mod demo_server;

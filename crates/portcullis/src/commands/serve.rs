@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anstream::ColorChoice;
-use portcullis_gateway::daemon::{self, DaemonError, DaemonOptions};
+use portcullis_gateway::daemon::{self, ConsoleAt, DaemonError, DaemonOptions};
 use portcullis_session::shipped;
 use tracing::info;
 
@@ -15,9 +15,13 @@ use crate::daemon::runtime;
 use crate::exit;
 use crate::failure::Failure;
 
+/// Where the console is served unless told otherwise.
+const CONSOLE: &str = "127.0.0.1:7413";
+
 const EXAMPLES: &str = "\
 Examples:
   portcullis serve
+  portcullis serve --console
   portcullis serve --bundle my-bundle --controls my-controls
   portcullis serve --home /srv/portcullis --http 127.0.0.1:7777
 
@@ -39,6 +43,12 @@ pub(crate) struct Args {
     /// Listen on this TCP address too; one that other machines can reach needs a [[credential]] in the bundle
     #[arg(long, value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
+    /// Serve the console, on this address or on 127.0.0.1:7413; `portcullis console` prints a link that signs in
+    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = CONSOLE)]
+    console: Option<SocketAddr>,
+    /// How browsers reach the console, such as https://gate.example.com, where something in front of it speaks TLS
+    #[arg(long, value_name = "ORIGIN", requires = "console")]
+    console_origin: Option<String>,
     /// Folder whose `*.toml` say what is evidence for which controls in governance packs, besides the shipped ones; may
     /// be given again. Read at the start
     #[arg(long, value_name = "DIR")]
@@ -54,10 +64,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         bundle: args.bundle.folder().map(ToOwned::to_owned),
         shipped: shipped::default_bundle(),
         http: args.http,
+        console: args.console.map(|address| ConsoleAt { address, origin: args.console_origin.clone() }),
         controls: args.controls.clone(),
     };
     match runtime()?.block_on(daemon::run(options)) {
         Ok(()) => Ok(exit::YES),
+        // Whoever asks for the console must not believe that there is one.
+        Err(error @ DaemonError::AlreadyRunning(_)) if args.console.is_some() => {
+            let help = "stop it (its process is in `daemon.pid` of the state folder), then start this one again; runs that are open continue";
+            Err(Failure::no(error).help(help))
+        }
         // Of several that are started at once, one serves; the others have nothing left to do.
         Err(error @ DaemonError::AlreadyRunning(_)) => {
             info!("{error}");

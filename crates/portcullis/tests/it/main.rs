@@ -7,11 +7,16 @@ mod auditor;
 #[cfg(test)]
 mod backup;
 #[cfg(test)]
+#[path = "../../../portcullis-gateway/tests/it/console/browser.rs"]
+mod browser;
+#[cfg(test)]
 mod check;
 #[cfg(test)]
 mod command;
 #[cfg(test)]
 mod completions;
+#[cfg(test)]
+mod console;
 #[cfg(test)]
 mod contain;
 #[cfg(test)]

@@ -61,7 +61,7 @@ impl Stage {
         self.folder.path().join(name)
     }
 
-    fn bundle(&self) -> PathBuf {
+    pub(crate) fn bundle(&self) -> PathBuf {
         self.path("bundle")
     }
 
@@ -88,7 +88,7 @@ impl Stage {
     }
 
     /// Command line of the gate in front of that server.
-    fn gated(&self, name: &str, policy: &str) -> Vec<String> {
+    pub(crate) fn gated(&self, name: &str, policy: &str) -> Vec<String> {
         self.gated_with(name, policy, &[])
     }
 
@@ -113,7 +113,7 @@ impl Stage {
     }
 
     /// Replaces a line of `portcullis.toml`, or adds it.
-    fn set_main(&self, line: &str) {
+    pub(crate) fn set_main(&self, line: &str) {
         let path = self.bundle().join("portcullis.toml");
         let text = std::fs::read_to_string(&path).unwrap();
         let key = line.split('=').next().unwrap();
@@ -134,7 +134,7 @@ impl Stage {
             .unwrap()
     }
 
-    fn filesystem(&self, servers: &[Vec<String>], steps: &Value) -> Child {
+    pub(crate) fn filesystem(&self, servers: &[Vec<String>], steps: &Value) -> Child {
         let servers = serde_json::to_string(servers).unwrap();
         self.client("filesystem.py", &["--servers".into(), servers, "--steps".into(), steps.to_string()])
     }
@@ -190,7 +190,7 @@ pub(crate) async fn events(client: &Client, run: &str) -> Vec<Event> {
 
 const STRICT: &str = "[[policy]]\nname = 'strict'\nallowed_types = ['RETRIEVE_DOCS']\nmax_steps = 50\n\
                       max_side_effects = 0\napproval_for_side_effects = true\n";
-const SUPERVISED: &str = "[[policy]]\nname = 'supervised'\nallowed_types = ['RETRIEVE_DOCS', 'WRITE_FILE']\nmax_steps = 50\n\
+pub(crate) const SUPERVISED: &str = "[[policy]]\nname = 'supervised'\nallowed_types = ['RETRIEVE_DOCS', 'WRITE_FILE']\nmax_steps = 50\n\
                           max_side_effects = 5\napproval_for_side_effects = true\n";
 
 #[tokio::test(flavor = "multi_thread")]

@@ -32,6 +32,15 @@ pub(in super::super) async fn grant_together(
     Approver(identity): Approver,
     JsonBody(request): JsonBody<api::GrantApprovals>,
 ) -> Result<Seen<api::Granted>, Failure> {
+    Ok(Seen(grant_each(&shared, &identity, request).await?))
+}
+
+/// The same, for the daemon's own pages.
+pub(in super::super) async fn grant_each(
+    shared: &Shared,
+    identity: &Identity,
+    request: api::GrantApprovals,
+) -> Result<api::Granted, Failure> {
     if request.approvals.len() > GRANTED_TOGETHER_MAX {
         let message = format!("at most {GRANTED_TOGETHER_MAX} approvals can be granted together");
         return Err(Failure::bad_request(message));
@@ -40,7 +49,7 @@ pub(in super::super) async fn grant_together(
     for api::ShownApproval { approval, shown } in request.approvals {
         let once =
             api::GrantApproval { shown: Some(shown), note: request.note.clone(), ..Default::default() };
-        match granted(&shared, &identity, &approval, once).await {
+        match granted(shared, identity, &approval, once).await {
             Ok(granted) => done.granted.push(granted.id),
             Err(failure) => {
                 let (code, message) = failure.told();
@@ -48,7 +57,7 @@ pub(in super::super) async fn grant_together(
             }
         }
     }
-    Ok(Seen(done))
+    Ok(done)
 }
 
 pub(in super::super) async fn refuse(

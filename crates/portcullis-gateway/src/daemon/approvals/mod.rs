@@ -17,14 +17,15 @@ use portcullis_core::limits::APPROVALS_PENDING_MAX;
 use portcullis_core::state::progress::RunPhase;
 use portcullis_ledger::{ApprovalFilter, ApprovalRow, ApprovalState};
 use portcullis_session::commits::{CommitWatch, Missed};
+use portcullis_session::engine::Proposal;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-pub(super) use self::decide::{answer, grant, grant_together, granted, refuse, revoke, say};
+pub(super) use self::decide::{answer, grant, grant_each, grant_together, granted, refuse, revoke, say};
 pub(super) use self::queue::Settled;
 use self::shown::{Detail, info};
-pub(super) use self::stats::stats;
+pub(super) use self::stats::{stats, stats_now};
 
 use super::Shared;
 use super::auth::Caller;
@@ -35,6 +36,8 @@ use crate::api;
 
 /// Most entries of one run in a listing.
 const PER_RUN_MAX: usize = APPROVALS_PENDING_MAX;
+/// Waiting calls that are read for the daemon's own pages: the oldest.
+pub(super) const READ_MAX: usize = 100;
 /// The pause before a list that is waited for is made again, so that many changes at once cost one.
 const LISTED_AGAIN: Duration = Duration::from_millis(50);
 
@@ -82,15 +85,46 @@ pub(super) async fn bears_on_approvals(commits: &mut CommitWatch) {
     }
 }
 
+/// What waits for anybody, as approvers see it, with what the calls would touch as far as they are listed.
+pub(super) async fn waiting(shared: &Shared) -> Result<api::Approvals, Failure> {
+    let mut list = of_principal(shared, None, api::ApprovalFilter::Pending).await?;
+    // The newest are first, the oldest are shown.
+    for info in list.approvals.iter_mut().rev().take(READ_MAX) {
+        let (Some(run), Some(arguments)) = (shared.gate.look_at(info.run), info.arguments.clone()) else {
+            continue;
+        };
+        let proposal = Proposal {
+            tool: Some(info.tool.clone()),
+            server: info.server.clone(),
+            arguments,
+            planned: info.planned.clone(),
+            continuation: info.continuation.clone(),
+            directory: info.directory.clone(),
+            ..Proposal::default()
+        };
+        info.touches = run.with_engine(|engine| engine.touches(Some(proposal))).await;
+    }
+    Ok(list)
+}
+
 async fn listed(
     shared: &Shared,
     caller: &Caller,
     state: api::ApprovalFilter,
 ) -> Result<api::Approvals, Failure> {
+    of_principal(shared, queries::only_of(caller), state).await
+}
+
+async fn of_principal(
+    shared: &Shared,
+    principal: Option<String>,
+    state: api::ApprovalFilter,
+) -> Result<api::Approvals, Failure> {
     let pending = state == api::ApprovalFilter::Pending;
+    let of_all = principal.is_none();
     let filter = ApprovalFilter {
         state: pending.then_some(ApprovalState::Pending),
-        principal: queries::only_of(caller),
+        principal,
         live: pending,
         per_run: Some(PER_RUN_MAX),
         limit: Some(LIST_MAX),
@@ -112,7 +146,7 @@ async fn listed(
     let standing: Vec<_> = approvals.iter().map(|info| (info.approval, info.state)).collect();
     let version =
         DigestBuilder::new("portcullis/approvals/v1").part(canonical_json(&json!(standing)).as_bytes());
-    let queued = queue.told().filter(|_| queries::only_of(caller).is_none());
+    let queued = queue.told().filter(|_| of_all);
     Ok(api::Approvals { approvals, version: Some(version.finish()), queued })
 }
 

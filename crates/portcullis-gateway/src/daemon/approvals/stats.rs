@@ -16,8 +16,13 @@ pub(in super::super) async fn stats(
     State(shared): State<Shared>,
     Approver(_): Approver,
 ) -> Result<Seen<api::Stats>, Failure> {
-    let rows = read(&shared, |reader| reader.approvals(&ApprovalFilter::default())).await?;
-    Ok(Seen(of(&rows)))
+    Ok(Seen(stats_now(&shared).await?))
+}
+
+/// How approvals were decided so far.
+pub(in super::super) async fn stats_now(shared: &Shared) -> Result<api::Stats, Failure> {
+    let rows = read(shared, |reader| reader.approvals(&ApprovalFilter::default())).await?;
+    Ok(of(&rows))
 }
 
 #[derive(Default)]

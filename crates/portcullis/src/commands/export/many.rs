@@ -224,6 +224,7 @@ fn selected(reader: &dyn Reader, selection: &Selection<'_>) -> Result<Vec<RunId>
         principal: selection.principal.map(str::to_owned),
         since: selection.since,
         until: selection.until,
+        older_than: None,
         limit: Some(RUNS_MAX + 1),
     };
     let all = reader.runs(&filter).map_err(|error| refused(&error))?;

@@ -1,0 +1,198 @@
+//! What happens, told to browsers: ids and counts over one stream a browser, never words of others.
+//!
+//! A page that is told something fetches the part of it that changed from the server, so that texts are escaped in one
+//! place. Streams end before the daemon closes its runs.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use hyper::body::Frame;
+use portcullis_console::frame::Waits;
+use portcullis_core::time::Timestamp;
+use portcullis_ledger::clock;
+use portcullis_session::commits::Missed;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tracing::debug;
+
+use super::super::approvals::{bears_on_approvals, waiting};
+use super::super::error::Failure;
+use super::Seen;
+use super::visitor::Visitor;
+use crate::api;
+
+/// How long a list of what waits is taken for the present one, while nothing happens: requests lapse in silence.
+const FRESH: Duration = Duration::from_secs(2);
+/// Pause between two messages of a stream, in which what happens is gathered.
+const GATHER: Duration = Duration::from_millis(250);
+/// How long a stream may say nothing.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Runs that a message names; beyond them it says that there are more.
+const RUNS_MAX: usize = 64;
+/// Messages that wait for a slow browser.
+const MESSAGES: usize = 8;
+
+/// What waits for a person, looked up once for all pages.
+#[derive(Debug, Default)]
+pub(super) struct Waiting(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// How often a list was forgotten: one that was being looked up meanwhile is not kept.
+    forgotten: u64,
+    list: Option<(Instant, Arc<api::Approvals>)>,
+}
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was known no longer holds.
+    pub(super) fn forget(&self) {
+        let mut known = self.lock();
+        known.forgotten += 1;
+        known.list = None;
+    }
+
+    /// What waits.
+    pub(super) async fn list(&self, seen: &Seen) -> Result<Arc<api::Approvals>, Failure> {
+        let before = {
+            let known = self.lock();
+            if let Some((_, list)) = known.list.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
+                return Ok(Arc::clone(list));
+            }
+            known.forgotten
+        };
+        let at = Instant::now();
+        let list = Arc::new(waiting(&seen.shared).await?);
+        let mut known = self.lock();
+        if known.forgotten == before {
+            known.list = Some((at, Arc::clone(&list)));
+        }
+        Ok(list)
+    }
+
+    /// How many wait, and for how long the oldest has.
+    pub(super) async fn now(&self, seen: &Seen) -> Waits {
+        match self.list(seen).await {
+            Ok(list) => waits(&list, clock::now()),
+            Err(_) => Waits::default(),
+        }
+    }
+}
+
+fn waits(list: &api::Approvals, now: Timestamp) -> Waits {
+    let oldest = list.approvals.iter().map(|info| info.requested_at).min();
+    Waits { count: list.approvals.len(), oldest_s: oldest.map_or(0, |at| now.micros_since(at) / 1_000_000) }
+}
+
+/// Forgets what waits whenever that may have changed.
+pub(super) async fn keep_counting(seen: Seen) {
+    let mut commits = seen.shared.gate.watch();
+    let mut closing = seen.console.closing.clone();
+    loop {
+        tokio::select! {
+            () = bears_on_approvals(&mut commits) => seen.console.waits.forget(),
+            () = closed(&mut closing) => return,
+        }
+    }
+}
+
+/// `GET /live/now`: the same as the stream says, once.
+pub(super) async fn now(State(seen): State<Seen>, _visitor: Visitor) -> Response {
+    ([(header::CACHE_CONTROL, "no-store")], Json(message(&seen, &[], false).await)).into_response()
+}
+
+/// `GET /live`: a stream of server-sent events.
+pub(super) async fn stream(State(seen): State<Seen>, _visitor: Visitor) -> Response {
+    let (sender, messages) = mpsc::channel(MESSAGES);
+    tokio::spawn(async move {
+        tell(&seen, &sender).await;
+        debug!("a stream of the console ended");
+    });
+    ([(header::CONTENT_TYPE, "text/event-stream")], Body::new(Stream(messages))).into_response()
+}
+
+/// Tells until the browser is gone, or the daemon ends.
+async fn tell(seen: &Seen, sender: &mpsc::Sender<Bytes>) {
+    let mut commits = seen.shared.gate.watch();
+    let mut closing = seen.console.closing.clone();
+    let mut runs: Vec<String> = Vec::new();
+    let mut more = true;
+    loop {
+        let told = message(seen, &runs, more).await;
+        if sender.send(Bytes::from(format!("data: {told}\n\n"))).await.is_err() {
+            return;
+        }
+        (runs, more) = (Vec::new(), false);
+        loop {
+            let commit = tokio::select! {
+                commit = commits.next() => commit,
+                () = tokio::time::sleep(KEEP_ALIVE) => {
+                    if sender.send(Bytes::from_static(b": \n\n")).await.is_err() { return }
+                    continue;
+                }
+                () = sender.closed() => return,
+                () = closed(&mut closing) => return,
+            };
+            match commit {
+                Ok(commit) => note(&mut runs, &mut more, commit.run.to_string()),
+                Err(Missed::Lagged(_)) => more = true,
+                Err(Missed::Closed) => return,
+            }
+            break;
+        }
+        let gathered = Instant::now() + GATHER;
+        while let Ok(commit) = tokio::time::timeout_at(gathered.into(), commits.next()).await {
+            match commit {
+                Ok(commit) => note(&mut runs, &mut more, commit.run.to_string()),
+                Err(Missed::Lagged(_)) => more = true,
+                Err(Missed::Closed) => return,
+            }
+        }
+    }
+}
+
+/// Waits until the daemon is about to end.
+async fn closed(closing: &mut watch::Receiver<bool>) {
+    // An error means that the sender is gone, which also means that it ends.
+    let _ = closing.wait_for(|closing| *closing).await;
+}
+
+fn note(runs: &mut Vec<String>, more: &mut bool, run: String) {
+    match () {
+        () if runs.contains(&run) => {}
+        () if runs.len() < RUNS_MAX => runs.push(run),
+        () => *more = true,
+    }
+}
+
+/// Counts and ids. `more`: runs that are not named may have gone on.
+async fn message(seen: &Seen, runs: &[String], more: bool) -> Value {
+    let list = seen.console.waits.list(seen).await.ok();
+    let waits = list.as_ref().map(|list| waits(list, clock::now())).unwrap_or_default();
+    let version = list.and_then(|list| list.version).map(|version| version.to_string());
+    json!({ "waiting": waits.count, "oldest_s": waits.oldest_s, "version": version, "runs": runs, "more": more })
+}
+
+struct Stream(mpsc::Receiver<Bytes>);
+
+impl hyper::body::Body for Stream {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}
