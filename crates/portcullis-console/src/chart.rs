@@ -72,11 +72,10 @@ fn bar(x: f64, step: f64, stretch: Stretch, minutes: f64, top: f64) -> Markup {
 
 /// A round number that is at least `value`.
 fn ceiling(value: f64) -> f64 {
-    let mut round = 2.0;
-    while round < value {
-        round *= if (round.log10().fract()).abs() < 0.5 { 2.5 } else { 2.0 };
-    }
-    round
+    let decades = (1..12).map(|power| 10_f64.powi(power));
+    let larger = decades.flat_map(|decade| [decade, decade * 2.0, decade * 5.0]);
+    // Counts end long before the last of them.
+    [2.0, 4.0].into_iter().chain(larger).find(|round| *round >= value).unwrap_or(value)
 }
 
 fn figure(value: f64) -> String {
