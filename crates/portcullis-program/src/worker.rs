@@ -184,7 +184,7 @@ impl Worker {
             // What a process says when it is out of memory comes here, too; letters are large numbers.
             let numbers =
                 numbers.as_chunks::<2>().0.iter().map(|pair| usize::from(u16::from_le_bytes(*pair)));
-            last = numbers.filter(|number| *number < PROGRAMS_MAX).next_back().unwrap_or(last);
+            last = numbers.rfind(|number| *number < PROGRAMS_MAX).unwrap_or(last);
         }
         last
     }
