@@ -19,7 +19,15 @@ const NAME: &str = "portcullis-starlark";
 pub(crate) fn check() -> Result<()> {
     Program::cargo(["fmt", "--check", "--manifest-path", MANIFEST]).run()?;
     let cargo = |command: &'static str| {
-        Program::cargo([command, "--locked", "--manifest-path", MANIFEST, "--target-dir", TARGET])
+        Program::cargo([
+            command,
+            "--release",
+            "--locked",
+            "--manifest-path",
+            MANIFEST,
+            "--target-dir",
+            TARGET,
+        ])
     };
     cargo("clippy").args(["--all-targets", "--", "-D", "warnings"]).run()?;
     cargo("test").run()

@@ -182,9 +182,9 @@ impl Worker {
             let Ok(read @ 1..) = self.begun.read(&mut bytes) else { break };
             let numbers = bytes.get(..read).unwrap_or_default();
             // What a process says when it is out of memory comes here, too; letters are large numbers.
-            let numbers =
+            let mut numbers =
                 numbers.as_chunks::<2>().0.iter().map(|pair| usize::from(u16::from_le_bytes(*pair)));
-            last = numbers.filter(|number| *number < PROGRAMS_MAX).next_back().unwrap_or(last);
+            last = numbers.rfind(|number| *number < PROGRAMS_MAX).unwrap_or(last);
         }
         last
     }

@@ -85,7 +85,7 @@ fn address_space() -> Result<u64, String> {
 
 fn filter() -> Result<BpfProgram, String> {
     let rules: BTreeMap<i64, Vec<seccompiler::SeccompRule>> =
-        CALLS.iter().map(|call| (i64::from(*call), Vec::new())).collect();
+        CALLS.iter().map(|call| (*call, Vec::new())).collect();
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
     let filter = SeccompFilter::new(rules, SeccompAction::KillProcess, SeccompAction::Allow, arch);
     filter.and_then(BpfProgram::try_from).map_err(|error| error.to_string())

@@ -216,7 +216,7 @@ fn times(builder: &mut GlobalsBuilder) {
     /// The day of a date or time, such as `action.at` or `"2026-11-28"`, in days since 1970-01-01, so that days can be
     /// subtracted. An error where it is no date.
     fn day(text: &str) -> anyhow::Result<i64> {
-        Ok(days(text)?)
+        days(text)
     }
 
     /// The day of the week of a date or time: 0 is Monday, 6 is Sunday.
@@ -247,8 +247,7 @@ fn effects_of<'v>(action: Value<'v>, heap: Heap<'v>) -> anyhow::Result<Vec<Value
 
 fn field<'v>(value: Value<'v>, wanted: &str) -> Option<Value<'v>> {
     let fields = StructRef::from_value(value)?;
-    let found = fields.iter().find(|(name, _)| name.as_str() == wanted).map(|(_, value)| value);
-    found
+    fields.iter().find(|(name, _)| name.as_str() == wanted).map(|(_, value)| value)
 }
 
 fn dictionary<'v>(value: Value<'v>, what: &str) -> anyhow::Result<DictRef<'v>> {

