@@ -55,6 +55,30 @@ fn quantile(times: &[Duration], of_thousand: usize) -> Duration {
     times[(times.len() * of_thousand / 1_000).min(times.len() - 1)]
 }
 
+/// The most memory that a worker had, until it is told to stop.
+fn most_memory(stop: Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
+    std::thread::spawn(move || {
+        let mut most = 0;
+        while !stop.load(Ordering::Relaxed) {
+            most = children().into_iter().filter_map(memory_kb).fold(most, u64::max);
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        most
+    })
+}
+
+/// Adds up how late this machine wakes whoever sleeps, in microseconds: what is not the pool's doing.
+fn lateness(stop: Arc<AtomicBool>, late: Arc<AtomicU64>) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        while !stop.load(Ordering::Relaxed) {
+            let began = Instant::now();
+            std::thread::sleep(Duration::from_millis(1));
+            let micros = u64::try_from(began.elapsed().as_micros()).unwrap().saturating_sub(1_000);
+            late.fetch_add(if micros > 1_000 { micros } else { 0 }, Ordering::Relaxed);
+        }
+    })
+}
+
 #[test]
 fn every_hostile_program_is_stopped_and_nobody_waits_for_it() {
     let pool = pool();
@@ -67,31 +91,10 @@ fn every_hostile_program_is_stopped_and_nobody_waits_for_it() {
     };
     let idle = pool.idle_processes().into_iter().filter_map(memory_kb).max().unwrap();
     let stop = Arc::new(AtomicBool::new(false));
-    let watched = {
-        let stop = Arc::clone(&stop);
-        std::thread::spawn(move || {
-            let mut most = 0;
-            while !stop.load(Ordering::Relaxed) {
-                most = children().into_iter().filter_map(memory_kb).fold(most, u64::max);
-                std::thread::sleep(Duration::from_micros(500));
-            }
-            most
-        })
-    };
+    let watched = most_memory(Arc::clone(&stop));
     let times = others(&pool, Arc::clone(&stop));
-    // How late this machine wakes whoever sleeps: what is not the pool's doing.
     let late = Arc::new(AtomicU64::new(0));
-    let clock = {
-        let (stop, late) = (Arc::clone(&stop), Arc::clone(&late));
-        std::thread::spawn(move || {
-            while !stop.load(Ordering::Relaxed) {
-                let began = Instant::now();
-                std::thread::sleep(Duration::from_millis(1));
-                let micros = u64::try_from(began.elapsed().as_micros()).unwrap().saturating_sub(1_000);
-                late.fetch_add(if micros > 1_000 { micros } else { 0 }, Ordering::Relaxed);
-            }
-        })
-    };
+    let clock = lateness(Arc::clone(&stop), Arc::clone(&late));
     let mut names: Vec<_> =
         std::fs::read_dir(file("tests/hostile")).unwrap().map(|entry| entry.unwrap().path()).collect();
     names.sort();

@@ -290,6 +290,11 @@ fn judgement(word: &str) -> Result<Option<bool>, String> {
     }
 }
 
+fn confidence(word: &str) -> Result<f64, String> {
+    let value = word.parse().ok().filter(|value| (0.0..=1.0).contains(value));
+    value.ok_or_else(|| "`confidence` needs a number from 0 to 1".into())
+}
+
 fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let mut rest = Rest(rest.trim_start());
@@ -299,10 +304,7 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         "time" => StepKind::Time(rest.minute()?),
         "input" => StepKind::Input(rest.string()?),
         "plan" => StepKind::Plan(rest.string()?),
-        "confidence" => match rest.word().parse::<f64>() {
-            Ok(value) if (0.0..=1.0).contains(&value) => StepKind::Confidence(value),
-            _ => return Err("`confidence` needs a number from 0 to 1".into()),
-        },
+        "confidence" => StepKind::Confidence(confidence(rest.word())?),
         "think" => StepKind::Think(rest.string()?),
         "output" => StepKind::Output(rest.string()?),
         "call" => call(&mut rest)?,

@@ -165,17 +165,7 @@ impl Runner<'_> {
             StepKind::Policy(_) | StepKind::Principal(_) | StepKind::Place(_) | StepKind::Surface(_) => {}
             StepKind::Judged(contract, holds) => self.judged(contract, *holds),
             StepKind::Rewritten(text) => self.rewritten(text),
-            StepKind::Changed(tool) => {
-                let (before, after) = (Digest::from_bytes([0; 32]), changed_digest());
-                let listed = ListedTool {
-                    name: tool.clone(),
-                    digest: after,
-                    read_only_hint: None,
-                    destructive_hint: None,
-                    changed_from: Some(before),
-                };
-                self.dry.tools_listed("tester", None, vec![listed]);
-            }
+            StepKind::Changed(tool) => self.changed(tool),
             StepKind::Accepted(tool) => self.dry.tool_accepted("tester", tool, changed_digest()),
             StepKind::Input(text) => {
                 let judgement = self.dry.input(text, Label::User);
@@ -227,6 +217,19 @@ impl Runner<'_> {
                 self.dry.used_below(*used);
             }
         }
+    }
+
+    /// What the server says of a tool is not what was accepted.
+    fn changed(&mut self, tool: &str) {
+        let (before, after) = (Digest::from_bytes([0; 32]), changed_digest());
+        let listed = ListedTool {
+            name: tool.to_owned(),
+            digest: after,
+            read_only_hint: None,
+            destructive_hint: None,
+            changed_from: Some(before),
+        };
+        self.dry.tools_listed("tester", None, vec![listed]);
     }
 
     fn observed(&mut self, step: &Step, observed: &Observed) {
