@@ -82,28 +82,37 @@ pub(super) async fn follow_link(State(seen): State<Seen>, headers: HeaderMap, fo
 
 pub(super) async fn accept_invitation(State(seen): State<Seen>, headers: HeaderMap, form: Form) -> Response {
     let (token, theme) = (form.get("token"), theme_of(&headers));
-    let Some(Good::Invitation { name, role, by }) = seen.console.links.look_at(token) else {
-        return page::door(StatusCode::GONE, &Door::Spent, &seen.console, theme);
-    };
-    let set = chosen(&seen, &form, (&name, role), &by).await;
-    if let Err(why) = set {
+    let spent = || page::door(StatusCode::GONE, &Door::Spent, &seen.console, theme);
+    let Some(Good::Invitation { name, role, .. }) = seen.console.links.look_at(token) else { return spent() };
+    if let Err(why) = may_be_chosen(&form) {
         let door = Door::Invitation { token, name: &name, role, refused: Some(&why) };
         return page::door(StatusCode::UNPROCESSABLE_ENTITY, &door, &seen.console, theme);
     }
-    seen.console.links.take(token);
+    // It is used up before the password is set: of two who follow it at once, one chooses.
+    let Some(Good::Invitation { name, role, by }) = seen.console.links.take(token) else { return spent() };
+    if let Err(why) = chosen(&seen, form.get("password"), (&name, role), &by).await {
+        let refused = format!("The password was not set. {why} Ask {by} for another invitation.");
+        let people = seen.console.people.are_there();
+        let door = Door::SignIn { name: &name, refused: Some(&refused), people };
+        return page::door(StatusCode::INTERNAL_SERVER_ERROR, &door, &seen.console, theme);
+    }
     seen.console.sessions.end_all_of(&name);
     let role = if people::may_decide(&seen) { role } else { Role::Viewer };
     let principal = Principal { roles: vec![role.as_str().to_owned()], ..Principal::named(name) };
     come_in(&seen, principal, role, Came::ByPassword)
 }
 
-/// Takes a password that somebody chose.
-async fn chosen(seen: &Seen, form: &Form, (name, role): (&str, Role), by: &str) -> Result<(), String> {
+/// Whether the password that somebody chose can be one.
+fn may_be_chosen(form: &Form) -> Result<(), String> {
     let password = form.get("password");
     if password != form.get("again") {
         return Err("The two are not the same.".to_owned());
     }
-    people::check_password(password)?;
+    people::check_password(password)
+}
+
+/// Takes a password that somebody chose.
+async fn chosen(seen: &Seen, password: &str, (name, role): (&str, Role), by: &str) -> Result<(), String> {
     let what = format!("{name}, whom {by} invited to the console as {}, chose a password", role.as_str());
     let recorded = people::record(seen, Principal::named(name), what).await;
     recorded.map_err(|failure| failure.told().1)?;
