@@ -28,8 +28,8 @@ use crate::out::{self, Out, clean_line};
 
 const EXAMPLES: &str = "\
 Examples:
-  portcullis program run programs/refunds.star --action refund.json --bundle my-bundle
-  portcullis program run programs/refunds.star --action refund.json --json";
+  portcullis program run refunds.star --action refund.json --bundle mine
+  portcullis program run refunds.star --action refund.json --json";
 
 /// Longest program that is read; a bundle takes shorter ones and says so.
 const SOURCE_BYTES_MAX: usize = 1 << 20;
@@ -48,6 +48,10 @@ enum Command {
 }
 
 const RUN_HELP: &str = "\
+Examples:
+  portcullis program run refunds.star --action refund.json --bundle mine
+  portcullis program run refunds.star --action refund.json --json
+
 The action is JSON: `tool` and `args`, and where they matter `principal` (`id`, `roles`, `attributes`), `request` (what \
 the user asked), `planned`, `directory` and `at` (a minute in UTC). Tools, tables and policies are the bundle's.
 
