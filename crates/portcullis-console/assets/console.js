@@ -5,7 +5,7 @@
 // and where the stream is silent for too long, a tab asks every few seconds. What is told are ids and counts; a part of a
 // page that changed is fetched from the server as the server makes it.
 (() => {
-  const SILENT_MS = 35000, POLL_MS = 5000, MOVED_MS = 1500;
+  const SILENT_MS = 35000, POLL_MS = 5000, MOVED_MS = 1500, AGAIN_MS = 3000;
   const start = Date.now();
   const all = (selector, root) => Array.from((root || document).querySelectorAll(selector));
   const one = (selector, root) => (root || document).querySelector(selector);
@@ -43,10 +43,14 @@
   });
 
   // ---- parts of the page ----
-  const busy = (part) => part.matches(":hover") || (part.contains(document.activeElement) && document.activeElement !== document.body);
+  const busy = (part) => {
+    // Where there is nothing to press, nothing is missed when it changes.
+    if (!one("a, button, input, select, textarea, summary", part)) return false;
+    return part.matches(":hover") || (part.contains(document.activeElement) && document.activeElement !== document.body);
+  };
   const parse = (text) => new DOMParser().parseFromString(text, "text/html");
-  // Whoever asks while the page is on its way gets the same one.
-  let flight = null;
+  // Whoever asks at once gets the same page. One that is on its way already may have been made before what was told since.
+  let flight = null, boarding = false;
   const load = async () => {
     try {
       const answer = await fetch(location.href.split("#")[0], { redirect: "manual" });
@@ -54,7 +58,12 @@
     } catch (_) { return null; } finally { flight = null; }
   };
   const fresh = async () => {
-    if (!flight) flight = load();
+    while (flight && !boarding) await flight;
+    if (!flight) {
+      boarding = true;
+      setTimeout(() => { boarding = false; }, 0);
+      flight = load();
+    }
     const text = await flight;
     return text === null ? null : parse(text);
   };
@@ -76,11 +85,13 @@
     }
     bar.textContent = text;
   };
-  // What moves while somebody points at it is offered instead; what only counts waits for the next time.
+  // What moves while somebody points at it is offered instead; what only counts is tried again.
   const refresh = async (...names) => {
     const there = names.filter((name) => one(`[data-live="${name}"]`));
     const free = there.filter((name) => !busy(one(`[data-live="${name}"]`)));
     for (const name of there) if (!free.includes(name) && !name.startsWith("now-")) offer(one(`[data-live="${name}"]`), "There is something new. Show it");
+    const later = there.filter((name) => !free.includes(name) && name.startsWith("now-"));
+    if (later.length) setTimeout(() => refresh(...later), AGAIN_MS);
     if (!free.length) return;
     const page = await fresh();
     if (!page) return;

@@ -15,7 +15,7 @@ use crate::action::Action;
 use crate::effect::Effect;
 use crate::fact::FactRequest;
 use crate::id::Digest;
-use crate::principal::Principal;
+use crate::principal::{Attribute, Principal};
 use crate::state::RunState;
 use crate::time::Timestamp;
 
@@ -85,7 +85,24 @@ pub struct Input<'a> {
     /// The run so far.
     pub run: Run<'a>,
     /// On whose behalf.
-    pub principal: &'a Principal,
+    pub principal: Party<'a>,
+}
+
+/// A principal, as programs are told of it: roles and attributes are there where it has none, too.
+#[derive(Debug, Serialize)]
+pub struct Party<'a> {
+    /// Its name.
+    pub id: &'a str,
+    /// Its roles.
+    pub roles: &'a [String],
+    /// Its attributes.
+    pub attributes: &'a BTreeMap<String, Attribute>,
+}
+
+impl<'a> From<&'a Principal> for Party<'a> {
+    fn from(Principal { id, roles, attributes }: &'a Principal) -> Self {
+        Self { id, roles, attributes }
+    }
 }
 
 /// The action, as programs are told of it.
@@ -122,7 +139,7 @@ pub struct Touched<'a> {
     /// To which.
     pub name: &'a str,
     /// Properties of the effect and of the resource; those of the resource come first where both have one.
-    pub attributes: BTreeMap<&'static str, &'a crate::principal::Attribute>,
+    pub attributes: BTreeMap<&'static str, &'a Attribute>,
 }
 
 impl<'a> From<&'a Effect> for Touched<'a> {

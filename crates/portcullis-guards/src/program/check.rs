@@ -136,7 +136,7 @@ pub fn input(context: &Context<'_>, action: &Action, at: Timestamp) -> Result<St
             labels: context.run.labels().iter().map(ToString::to_string).collect(),
             request,
         },
-        principal: context.run.principal().unwrap_or(&nobody),
+        principal: context.run.principal().unwrap_or(&nobody).into(),
     };
     serde_json::to_string(&input).map_err(|error| GuardFailure(error.to_string()))
 }
