@@ -59,6 +59,7 @@ const ONLY_CONTAINMENT_SEES: &[(&str, &str, &str)] = &[
     ("gcloud", "connected", "socket AF_INET"),
     ("gcloud", "started", ""),
     ("terraform", "changed", "~/.terraform.d/"),
+    ("terraform", "connected", "socket AF_INET"),
     ("gcc", "started", "cc1"),
     ("git", "started", "git-"),
     ("git", "started", "ssh"),
