@@ -37,8 +37,8 @@ fn main() -> ExitCode {
             return ExitCode::from(64);
         }
     }
-    // Messages of panics would be mixed into what the gate reads.
-    std::panic::set_hook(Box::new(|_| ()));
+    // A panic ends the worker, which the gate takes for a denial: what was going on in it is not to be believed any more.
+    std::panic::set_hook(Box::new(|_| std::process::abort()));
     let serving = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(serve);
     let served = serving.map(std::thread::JoinHandle::join);
     match served {
