@@ -119,5 +119,9 @@ pub const SEQUENCES_MAX: usize = 4_096;
 pub const SEQUENCE_TOOLS_MAX: usize = 64;
 /// Keys of marks that a run tells apart, of all marks together.
 pub const MARK_KEYS_MAX: usize = 4_096;
+/// Keys of marks that all runs of a principal together tell apart.
+pub const PRINCIPAL_MARK_KEYS_MAX: usize = 65_536;
+/// How far back sequences over a principal may look, in microseconds: seven days.
+pub const PRINCIPAL_WINDOW_MAX_MICROS: u64 = 7 * 86_400 * 1_000_000;
 /// Places that are remembered of one mark and key, to the exact time and step.
 pub const MARK_PLACES_MAX: usize = 256;

@@ -8,6 +8,9 @@
 //! The operators are the past ones of metric temporal logic over finite traces, as in Cedar's temporal relatives:
 //! *once*, *historically not*, *since*, each within a window, and counts and sums over it. Each is answered from a
 //! bounded record of the mark: cost does not grow with the length of the run.
+//!
+//! A sequence over a principal asks the same of all its runs. What of them counts is a fact ([`SOURCE`]), an array of
+//! [`Tally`](crate::state::marks::Tally), one for each rule in the question.
 
 mod index;
 mod rule;
@@ -19,8 +22,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::index::{Marked, Sequences};
-pub use self::rule::{Asks, Fired, Sequence, Window};
+pub use self::rule::{Asks, Fired, Over, Sequence, Window};
 use crate::id::{Digest, DigestBuilder, canonical_json};
+
+/// The source of the fact that sequences over a principal are judged by.
+pub const SOURCE: &str = "principal-sequences";
 
 /// Names what calls of some tools do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +56,7 @@ pub struct Mark {
 
 impl MarkRule {
     /// What a call with these arguments does. Linear in the key's value.
-    pub(crate) fn mark(&self, arguments: &Value) -> Mark {
+    pub fn mark(&self, arguments: &Value) -> Mark {
         Mark {
             name: self.name.clone(),
             key: self.key.as_deref().and_then(|pointer| MarkKey::at(arguments, pointer)),
@@ -73,7 +79,7 @@ impl MarkKey {
 
     /// The same under a run's key.
     #[must_use]
-    pub(crate) fn keyed(self, key: &Digest) -> Self {
+    pub fn keyed(self, key: &Digest) -> Self {
         let in_run = DigestBuilder::new("portcullis/mark-in-run/v1");
         Self::of(in_run.part(key.as_bytes()).part(&self.0.to_be_bytes()))
     }

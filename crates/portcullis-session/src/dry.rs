@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use portcullis_core::action::Action;
 use portcullis_core::bundle::Bundle;
 use portcullis_core::delegation::ParentAnswer;
 use portcullis_core::event::{
@@ -20,6 +21,7 @@ use portcullis_core::usage::Used;
 use portcullis_core::work::{Covers, ItemId, Operation, Owner, Party};
 use portcullis_guards::contracts::answer::ContractAnswer;
 use portcullis_guards::output::open_work::{self, Unshown, UnshownItem, is_unshown};
+use serde_json::Value;
 
 use crate::batch::Batch;
 use crate::engine::{
@@ -29,6 +31,7 @@ use crate::engine::{
 use crate::env::{CountingEnv, Env};
 use crate::facts::Recorded;
 use crate::policy::Pipeline;
+use crate::principals::Past;
 
 /// The surface of a run that is told from a trace.
 pub(crate) const TRACE: &str = "trace";
@@ -47,6 +50,8 @@ pub struct DryRun {
     tainted: Option<Tainted>,
     /// What other runs of the principal have used up.
     elsewhere: Used,
+    /// What sequences over the principal go by.
+    past: Past,
     /// What the run above says.
     parent: Option<ParentAnswer>,
     /// What the runs below have used up.
@@ -134,6 +139,7 @@ impl DryRun {
             place,
             parent,
         };
+        let past = Past::complete(Digest::from_bytes([0; 32]), Arc::clone(&bundle));
         let engine = Engine::new(run, bundle, pipeline);
         let mut dry = Self {
             engine,
@@ -143,6 +149,7 @@ impl DryRun {
             contracts: None,
             tainted: None,
             elsewhere: Used::default(),
+            past,
             parent: None,
             below: Used::default(),
             level: None,
@@ -170,6 +177,7 @@ impl DryRun {
     }
 
     fn commit(&mut self, batch: Batch) {
+        self.past.ended(&batch.events);
         self.engine.commit(&batch.events, batch.said);
         if let Some(events) = &mut self.events {
             events.extend(batch.events);
@@ -267,7 +275,8 @@ impl DryRun {
         let (contracts, tainted) = (contracts.as_ref(), self.tainted.take());
         let (parent, below, level) = (self.parent.clone(), self.below, self.level);
         let parent = parent.as_ref();
-        let recorded = Recorded { facts: &facts, contracts, used, tainted, parent, below, level };
+        let past = &self.past;
+        let recorded = Recorded { facts: &facts, contracts, used, tainted, parent, past, below, level };
         let (batch, judged) = judge(&self.engine, &mut self.env, &recorded);
         self.commit(batch);
         judged
@@ -275,7 +284,24 @@ impl DryRun {
 
     /// Judges an action.
     pub fn propose(&mut self, proposal: Proposal) -> Judgement {
-        self.judge(|engine, env, sources| engine.propose(env, proposal, sources))
+        let mut events = Vec::new();
+        let judgement = self.judge(|engine, env, sources| {
+            let (batch, judgement) = engine.propose(env, proposal, sources);
+            events.clone_from(&batch.events);
+            (batch, judgement)
+        });
+        self.past.judged(&judgement.action, &self.engine.bundle().sequences, &events);
+        judgement
+    }
+
+    /// Another run of the principal makes a call, which succeeds.
+    pub fn called_elsewhere(&mut self, tool: &str, arguments: Value) {
+        let (at, id) = (self.env.now(), ActionId::from_bytes(self.env.id()));
+        self.past.elsewhere(
+            at,
+            &Action::new(id, Some(tool.to_owned()), arguments, None),
+            &self.engine.bundle().sequences,
+        );
     }
 
     /// Notes what became of an action, and judges what the agent would see of it.

@@ -69,6 +69,7 @@ use crate::denial::explain;
 use crate::env::Env;
 use crate::facts::Sources;
 use crate::policy::Pipeline;
+use crate::principals::Wanted;
 
 /// Approvals that lapse with the closing of a run, two events each; more would not fit into one append. Any others
 /// stay open in the index and cannot be claimed, since the run is closed.
@@ -256,9 +257,11 @@ impl Engine {
         &self.state
     }
 
-    /// Whether the run's policy has a budget for all runs of its principal.
-    pub(crate) fn counts_principal(&self) -> bool {
-        self.policy().is_some_and(|policy| policy.principal.is_some())
+    /// What of all runs of the principal the run's policy and bundle go by.
+    pub(crate) fn counts_principal(&self) -> Wanted {
+        let usage = self.policy().is_some_and(|policy| policy.principal.is_some());
+        let past = self.bundle.sequences.are_over_principal().then(|| Arc::clone(&self.bundle));
+        Wanted { usage, past }
     }
 
     /// The bundle in force.

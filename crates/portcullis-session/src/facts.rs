@@ -26,6 +26,8 @@ use portcullis_guards::contracts::{self, answer::ContractAnswer};
 
 use crate::delegated::Delegated;
 use crate::engine::Asking;
+use crate::principals::Past;
+pub use crate::principals::past::OfPrincipal;
 use crate::programs::{self, ProgramSource};
 use crate::run::Above;
 use crate::taints::Taints;
@@ -252,6 +254,10 @@ impl Sources for Gathered<'_> {
         }
     }
 
+    fn of_principal(&self, request: &FactRequest, call: &OfPrincipal<'_>, at: Timestamp) -> FactAnswer {
+        self.usage.of_principal(request, call, at)
+    }
+
     fn of_programs(
         &self,
         request: &FactRequest,
@@ -296,6 +302,11 @@ pub trait Sources {
 
     /// What the run above says of an action.
     fn of_parent(&self, request: &FactRequest, _asking: &Asking<'_>, at: Timestamp) -> FactAnswer {
+        self.answer(request, at)
+    }
+
+    /// What of the calls of all runs of the principal counts for one.
+    fn of_principal(&self, request: &FactRequest, _call: &OfPrincipal<'_>, at: Timestamp) -> FactAnswer {
         self.answer(request, at)
     }
 
@@ -367,6 +378,8 @@ pub(crate) struct Recorded<'a> {
     pub tainted: Option<Tainted>,
     /// What the run above says.
     pub parent: Option<&'a ParentAnswer>,
+    /// What sequences over the principal go by.
+    pub past: &'a Past,
     /// What the runs below have used up.
     pub below: Used,
     /// The level at which the surface runs command lines contained.
@@ -392,6 +405,13 @@ impl Sources for Recorded<'_> {
                 _ => unknown(request),
             },
             None => unknown(request),
+        }
+    }
+
+    fn of_principal(&self, request: &FactRequest, call: &OfPrincipal<'_>, at: Timestamp) -> FactAnswer {
+        match self.facts.iter().find(|record| record.request == *request) {
+            Some(record) => record.answer.clone(),
+            None => self.past.answer(call, at),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What the principals have used up in the windows of their budgets, over all runs.
+//! What the principals have used up in the windows of their budgets, and what [sequences](past) go by, over all runs.
 //!
 //! A principal is counted from the first time that a policy asks about it: by then its events of the window are read
 //! from the store, once, and from there on each batch that becomes durable is added. A decision costs one look.
@@ -8,13 +8,16 @@
 //! right, it is too high: a batch that may have been lost stays counted, what was permitted and did not happen is not
 //! given back, and a clock that goes back does not fill a budget up again.
 
+pub(crate) mod past;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{Event, EventBody};
 use portcullis_core::fact::{FactAnswer, FactRequest};
-use portcullis_core::id::{ActionId, RunId};
+use portcullis_core::id::{ActionId, Digest, RunId};
 use portcullis_core::limits::{EVENTS_COUNTED_MAX, PRINCIPALS_COUNTED_MAX};
 use portcullis_core::policy::Window;
 use portcullis_core::state::RunState;
@@ -22,6 +25,8 @@ use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
 use portcullis_ledger::{Ledger, Reader, read_aside};
 
+pub(crate) use self::past::Past;
+use self::past::{Noted, OfPrincipal, StoredRun, window_start};
 use crate::batch::Batch;
 use crate::facts::{Sources, unknown, usage, window_of};
 
@@ -36,13 +41,36 @@ pub(crate) struct Principals {
     by_id: Mutex<HashMap<String, Arc<Account>>>,
 }
 
+/// What is to be known of a principal.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    /// What it has used up.
+    pub(crate) usage: bool,
+    /// What the sequences of this bundle go by.
+    pub(crate) past: Option<Arc<Bundle>>,
+}
+
+impl Wanted {
+    /// Both together.
+    #[must_use]
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { usage: self.usage || other.usage, past: self.past.or(other.past) }
+    }
+
+    /// Nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.usage && self.past.is_none()
+    }
+}
+
 /// The counts of one principal.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Account {
     counts: Mutex<Counts>,
+    past: Mutex<Past>,
     /// Held while the store is read.
     reading: tokio::sync::Mutex<()>,
-    /// The store was read.
+    /// The store was read for the counts.
     is_complete: AtomicBool,
 }
 
@@ -66,12 +94,16 @@ impl Principals {
         principal: &str,
         at: Timestamp,
         ledger: &Arc<dyn Ledger>,
+        (wanted, key): (Wanted, Digest),
     ) -> Result<(), String> {
         // From the moment that it is in the map everything that becomes durable is added to it. So what the store
         // is read for afterwards may be counted twice, but never missed.
-        let account = self.account(principal, at, PRINCIPALS_COUNTED_MAX)?;
+        let account = self.account(principal, at, key, PRINCIPALS_COUNTED_MAX)?;
         let _reading = account.reading.lock().await;
-        if !account.is_complete.load(Ordering::Acquire) {
+        if let Some(bundle) = wanted.past.filter(|bundle| !account.past().is_for(&bundle.sequences)) {
+            account.read_past(principal, at, ledger, (bundle, key)).await?;
+        }
+        if wanted.usage && !account.is_complete.load(Ordering::Acquire) {
             let principal = principal.to_owned();
             let stored = read_aside(ledger, move |reader| Ok(stored(reader, &principal, at))).await;
             let stored = stored.map_err(|error| error.to_string())??;
@@ -81,24 +113,33 @@ impl Principals {
         Ok(())
     }
 
-    /// The counts of a principal, if they are complete.
-    pub(crate) fn counted(&self, principal: &str) -> Option<Arc<Account>> {
-        self.get(principal).filter(|account| account.is_complete.load(Ordering::Acquire))
+    /// What is known of a principal, if it is all that is wanted.
+    pub(crate) fn counted(&self, principal: &str, wanted: &Wanted) -> Option<Arc<Account>> {
+        self.get(principal).filter(|account| {
+            let used = !wanted.usage || account.is_complete.load(Ordering::Acquire);
+            used && wanted.past.as_ref().is_none_or(|bundle| account.past().is_for(&bundle.sequences))
+        })
     }
 
-    fn account(&self, principal: &str, at: Timestamp, limit: usize) -> Result<Arc<Account>, String> {
+    fn account(
+        &self,
+        principal: &str,
+        at: Timestamp,
+        key: Digest,
+        limit: usize,
+    ) -> Result<Arc<Account>, String> {
         let mut by_id = self.lock();
         if let Some(account) = by_id.get(principal) {
             return Ok(Arc::clone(account));
         }
         if by_id.len() >= limit {
             // A principal that did nothing today can be read again.
-            by_id.retain(|_, account| Arc::strong_count(account) > 1 || !account.lock().is_over(at));
+            by_id.retain(|_, account| Arc::strong_count(account) > 1 || !account.is_over(at));
         }
         if by_id.len() >= limit {
             return Err(format!("more than {limit} principals acted today, which is the limit"));
         }
-        let account = Arc::new(Account::default());
+        let account = Arc::new(Account::new(key));
         by_id.insert(principal.to_owned(), Arc::clone(&account));
         Ok(account)
     }
@@ -114,6 +155,43 @@ impl Principals {
 }
 
 impl Account {
+    fn new(key: Digest) -> Self {
+        let (counts, past) = (Mutex::default(), Mutex::new(Past::new(key)));
+        Self { counts, past, reading: tokio::sync::Mutex::default(), is_complete: AtomicBool::new(false) }
+    }
+
+    /// What sequences go by. Locked after the counts, where both are.
+    pub(crate) fn past(&self) -> MutexGuard<'_, Past> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nothing happened for as long as anything looks back.
+    fn is_over(&self, at: Timestamp) -> bool {
+        self.lock().is_over(at) && self.past().is_over(at)
+    }
+
+    async fn read_past(
+        &self,
+        principal: &str,
+        at: Timestamp,
+        ledger: &Arc<dyn Ledger>,
+        (bundle, key): (Arc<Bundle>, Digest),
+    ) -> Result<(), String> {
+        self.past().begin(&bundle);
+        let principal = principal.to_owned();
+        let read = move |reader: &dyn Reader| Ok(stored_past(reader, &principal, at, (&bundle, key)));
+        let stored =
+            read_aside(ledger, read).await.map_err(|error| error.to_string()).and_then(|stored| stored);
+        match stored {
+            Ok(stored) => self.past().finish(stored),
+            Err(why) => {
+                self.past().give_up();
+                return Err(why);
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -161,9 +239,20 @@ impl Counts {
     }
 }
 
-impl Sources for Counts {
+/// What is known of a principal, locked.
+#[derive(Debug)]
+pub(crate) struct Counted<'a> {
+    pub(crate) counts: &'a Counts,
+    pub(crate) past: &'a Past,
+}
+
+impl Sources for Counted<'_> {
     fn answer(&self, request: &FactRequest, at: Timestamp) -> FactAnswer {
-        window_of(request).map_or_else(|| unknown(request), |window| usage(self.used(window, at)))
+        window_of(request).map_or_else(|| unknown(request), |window| usage(self.counts.used(window, at)))
+    }
+
+    fn of_principal(&self, _: &FactRequest, call: &OfPrincipal<'_>, at: Timestamp) -> FactAnswer {
+        self.past.answer(call, at)
     }
 }
 
@@ -177,6 +266,10 @@ impl Sources for Uncounted {
             Some(_) => FactAnswer::Failed(self.0.clone()),
             None => unknown(request),
         }
+    }
+
+    fn of_principal(&self, _: &FactRequest, _: &OfPrincipal<'_>, _: Timestamp) -> FactAnswer {
+        FactAnswer::Failed(self.0.clone())
     }
 }
 
@@ -207,29 +300,62 @@ pub(crate) fn at_most(state: &RunState, batch: &Batch) -> Used {
 /// What a principal has used up by its stored events.
 fn stored(reader: &dyn Reader, principal: &str, at: Timestamp) -> Result<Counts, String> {
     let since = Window::ALL.into_iter().map(|window| window.start(at)).min().unwrap_or(at);
+    let mut counts = Counts::default();
+    let mut events = 0;
+    for run in runs(reader, principal, since)? {
+        let mut state = RunState::new();
+        each_event(reader, run, since, &mut events, |event| {
+            let before = state.used();
+            state.apply(event);
+            if event.t >= since {
+                counts.charge(event.t, state.used().minus(before));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(counts)
+}
+
+/// What sequences over a principal go by, from its stored events.
+fn stored_past(
+    reader: &dyn Reader,
+    principal: &str,
+    at: Timestamp,
+    (bundle, key): (&Bundle, Digest),
+) -> Result<Vec<Noted>, String> {
+    let since = window_start(at);
+    let (mut noted, mut events) = (Vec::new(), 0);
+    for run in runs(reader, principal, since)? {
+        let mut stored = StoredRun::new(run, reader, &bundle.sequences, key);
+        each_event(reader, run, since, &mut events, |event| {
+            noted.extend(stored.note(event)?.filter(|noted| noted.at >= since));
+            Ok(())
+        })?;
+    }
+    Ok(noted)
+}
+
+/// The runs of a principal in which something happened at `since` or later.
+fn runs(reader: &dyn Reader, principal: &str, since: Timestamp) -> Result<Vec<RunId>, String> {
     let runs =
         reader.runs_since(principal, since, RUNS_COUNTED_MAX + 1).map_err(|error| error.to_string())?;
     if runs.len() > RUNS_COUNTED_MAX {
         return Err(format!("it has more than {RUNS_COUNTED_MAX} runs since {since}, which is the limit"));
     }
-    let mut counts = Counts::default();
-    let mut events = 0;
-    for run in runs {
-        count_run(reader, run, since, &mut counts, &mut events)?;
-    }
-    Ok(counts)
+    Ok(runs)
 }
 
-fn count_run(
+/// The events of a run, of which `events` counts those of all runs together.
+fn each_event(
     reader: &dyn Reader,
     run: RunId,
     since: Timestamp,
-    counts: &mut Counts,
     events: &mut usize,
+    mut see: impl FnMut(&Event) -> Result<(), String>,
 ) -> Result<(), String> {
-    let mut state = RunState::new();
+    let mut seq = 0;
     loop {
-        let page = reader.events(run, state.seq(), PAGE).map_err(|error| error.to_string())?;
+        let page = reader.events(run, seq, PAGE).map_err(|error| error.to_string())?;
         if page.is_empty() {
             return Ok(());
         }
@@ -241,14 +367,11 @@ fn count_run(
         }
         for stored in &page {
             let event = Event::from_line(&stored.line).map_err(|_| format!("run {run} cannot be read"))?;
-            if event.seq != stored.seq || event.seq <= state.seq() {
+            if event.seq != stored.seq || event.seq <= seq {
                 return Err(format!("run {run} cannot be read"));
             }
-            let before = state.used();
-            state.apply(&event);
-            if event.t >= since {
-                counts.charge(event.t, state.used().minus(before));
-            }
+            seq = event.seq;
+            see(&event)?;
         }
     }
 }
@@ -260,6 +383,8 @@ mod tests {
     fn at(text: &str) -> Timestamp {
         text.parse().unwrap()
     }
+
+    const KEY: Digest = Digest::from_bytes([3; 32]);
 
     fn steps(steps: u64) -> Used {
         Used { steps, ..Used::default() }
@@ -301,12 +426,12 @@ mod tests {
         let principals = Principals::default();
         let (monday, tuesday) = (at("2026-05-04T12:00:00.000000Z"), at("2026-05-05T12:00:00.000000Z"));
         for name in ["ann", "bob"] {
-            principals.account(name, monday, 2).unwrap().lock().charge(monday, steps(1));
+            principals.account(name, monday, KEY, 2).unwrap().lock().charge(monday, steps(1));
         }
-        let refused = principals.account("cid", monday, 2).unwrap_err();
+        let refused = principals.account("cid", monday, KEY, 2).unwrap_err();
         assert!(refused.contains("more than 2 principals"), "{refused}");
-        principals.account("ann", monday, 2).unwrap().lock().charge(tuesday, steps(1));
-        principals.account("cid", tuesday, 2).unwrap();
+        principals.account("ann", monday, KEY, 2).unwrap().lock().charge(tuesday, steps(1));
+        principals.account("cid", tuesday, KEY, 2).unwrap();
         assert!(principals.get("ann").is_some() && principals.get("bob").is_none());
     }
 }

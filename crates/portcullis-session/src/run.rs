@@ -53,6 +53,7 @@ pub struct Run {
     ledger: Arc<dyn Ledger>,
     principals: Arc<Principals>,
     sources: Arc<FactSources>,
+    taints: Arc<Taints>,
     family: Arc<Family>,
     /// The runs above, the nearest first.
     lineage: Vec<RunId>,
@@ -120,7 +121,7 @@ impl Run {
             ledger: Arc::clone(&ledger),
             principals: Arc::clone(&principals),
             freezes,
-            taints,
+            taints: Arc::clone(&taints),
             commits,
             family: Arc::clone(&family),
             lineage: lineage.clone(),
@@ -131,7 +132,20 @@ impl Run {
             logged: false,
         };
         let (live, changed, segment) = (Arc::new(Mutex::new(live)), Notify::new(), head.segment);
-        Self { id, segment, principal, ledger, principals, sources, family, lineage, below, live, changed }
+        Self {
+            id,
+            segment,
+            principal,
+            ledger,
+            principals,
+            sources,
+            taints,
+            family,
+            lineage,
+            below,
+            live,
+            changed,
+        }
     }
 
     /// The run's id.

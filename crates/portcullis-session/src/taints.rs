@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use portcullis_core::id::Digest;
+use portcullis_core::id::{Digest, DigestBuilder};
 use portcullis_core::label::{Label, LabelSet};
 use portcullis_core::taint::{Marks, Taint, Tainted, thing_digest};
 use portcullis_ledger::{Forgotten, StoredTaints, TAINTS_MAX, TAINTS_OF_THING_MAX, TaintRow};
@@ -65,6 +65,14 @@ impl Taints {
     /// What a thing is known by.
     pub(crate) fn digest(&self, thing: &str) -> Digest {
         thing_digest(&self.key, &thing_name(thing))
+    }
+
+    /// A key for what else of runs is compared with other runs, by a word for it.
+    pub(crate) fn key_for(&self, what: &str) -> Digest {
+        DigestBuilder::new("portcullis/shared-key/v1")
+            .part(self.key.as_bytes())
+            .part(what.as_bytes())
+            .finish()
     }
 
     /// Adds rows that are durable.

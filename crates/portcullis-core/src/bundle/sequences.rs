@@ -15,6 +15,7 @@
 //! within = "1h"                 # only what happened within this counts
 //! since = "review"              # only what happened since this succeeded counts
 //! same = "/to"                  # only marks whose key equals this argument count
+//! over = "principal"            # else "run": whose past it is about
 //! verdict = "review"            # else "deny"; or "warn"
 //! message = "…"                 # what it is about
 //! instead = "…"                 # what the agent may do instead
@@ -26,8 +27,10 @@ use super::diagnostic::Diagnostic;
 use super::load::{check_sources, duplicate, unknown};
 use super::placed::{Placed, placed};
 use super::toml_table::{Field, File, Table};
-use crate::limits::{CONTRACT_NAME_BYTES_MAX, MARK_RULES_MAX, SEQUENCE_TOOLS_MAX, SEQUENCES_MAX};
-use crate::sequence::{Asks, MarkRule, Sequence, Sequences};
+use crate::limits::{
+    CONTRACT_NAME_BYTES_MAX, MARK_RULES_MAX, PRINCIPAL_WINDOW_MAX_MICROS, SEQUENCE_TOOLS_MAX, SEQUENCES_MAX,
+};
+use crate::sequence::{Asks, MarkRule, Over, Sequence, Sequences, Window};
 use crate::tool::Tool;
 use crate::verdict::Verdict;
 
@@ -77,6 +80,8 @@ impl Parts {
             }
         });
         let same = pointer(file, table.string("same"));
+        let over = [("run", Over::Run), ("principal", Over::Principal)];
+        let over = table.word("over", &over).unwrap_or_default();
         let words = [("warn", Verdict::Warn), ("review", Verdict::Review), ("deny", Verdict::Deny)];
         let verdict = table.word("verdict", &words).unwrap_or(Verdict::Deny);
         let message = table.string("message").map(|text| text.value);
@@ -84,7 +89,7 @@ impl Parts {
         table.finish();
         let (Some(id), Some(asks)) = (id, asks) else { return };
         let id = id.value;
-        let value = Sequence { id, tools, same, asks, since, within, verdict, message, instead };
+        let value = Sequence { id, tools, same, over, asks, since, within, verdict, message, instead };
         self.rules.push(Placed { value, place: file.at(span, "") });
     }
 
@@ -178,8 +183,13 @@ impl Parts {
     }
 }
 
-/// What a mark lacks that a rule needs of it.
+/// What a rule or a mark lacks that is needed to judge by it.
 fn lacks(rule: &Sequence, marks: &BTreeMap<&str, &MarkRule>) -> Option<String> {
+    let is_bounded =
+        matches!(rule.within, Some(Window::Micros(micros)) if micros <= PRINCIPAL_WINDOW_MAX_MICROS);
+    if rule.over == Over::Principal && !is_bounded {
+        return Some("`over = \"principal\"` needs `within`, a time of at most `7d`".to_owned());
+    }
     let of = marks.get(rule.asks.of())?;
     if matches!(rule.asks, Asks::Sum { .. }) && of.amount.is_none() {
         return Some(format!("`sum` needs an amount, and the mark `{}` has no `amount`", of.name));

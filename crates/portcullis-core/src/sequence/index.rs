@@ -4,17 +4,20 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::rule::{Fired, Past, Sequence};
-use super::{Mark, MarkKey, MarkRule};
+use super::rule::{Fired, Over, Past, Sequence};
+use super::{Mark, MarkKey, MarkRule, SOURCE};
+use crate::fact::FactRequest;
 use crate::id::Digest;
 use crate::state::Marks;
-use crate::state::marks::{History, Now};
+use crate::state::marks::{History, Now, Tally};
 
 /// The marks and rules of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sequences {
     marks: Vec<MarkRule>,
     rules: Vec<Sequence>,
+    /// One of them is about all runs of a principal.
+    over_principal: bool,
     /// What concerns the tools that are known.
     known: HashMap<String, Concerns>,
 }
@@ -55,9 +58,9 @@ impl Marked {
         &self.marks
     }
 
-    /// The same under a run's key.
+    /// The same under a run's key, or another one under which they are compared.
     #[must_use]
-    pub(crate) fn keyed(mut self, key: &Digest) -> Self {
+    pub fn keyed(mut self, key: &Digest) -> Self {
         for mark in &mut self.marks {
             mark.key = mark.key.map(|of| of.keyed(key));
         }
@@ -85,7 +88,8 @@ impl Sequences {
         rules: Vec<Sequence>,
         tools: impl Iterator<Item = [&'t str; 2]>,
     ) -> Self {
-        let mut all = Self { marks, rules, known: HashMap::new() };
+        let over_principal = rules.iter().any(|rule| rule.over == Over::Principal);
+        let mut all = Self { marks, rules, over_principal, known: HashMap::new() };
         if !all.is_empty() {
             let each = |names: [&str; 2]| names.map(|name| (name.to_owned(), all.find(&names)));
             all.known = tools.flat_map(each).collect();
@@ -132,8 +136,26 @@ impl Sequences {
         }
     }
 
+    /// Whether one of them is about all runs of a principal.
+    pub fn are_over_principal(&self) -> bool {
+        self.over_principal
+    }
+
+    /// The question what of all runs of the principal counts for a call of a tool, where a rule asks it. It names the
+    /// rules.
+    pub fn asks_principal(&self, tool: &str) -> Option<FactRequest> {
+        if !self.are_over_principal() {
+            return None;
+        }
+        let concerns = self.concerns(tool);
+        let rules = concerns.rules.iter().filter_map(|judging| self.rules.get(judging.rule));
+        let ids = rules.filter(|rule| rule.over == Over::Principal).map(|rule| rule.id.as_str());
+        let question = ids.collect::<Vec<_>>().join(" ");
+        (!question.is_empty()).then(|| FactRequest { source: SOURCE.to_owned(), question })
+    }
+
     /// What a call does. Linear in the marks and rules that concern its tool.
-    pub(crate) fn marked(&self, tool: &str, arguments: &Value) -> Marked {
+    pub fn marked(&self, tool: &str, arguments: &Value) -> Marked {
         if self.is_empty() {
             return Marked::default();
         }
@@ -146,27 +168,59 @@ impl Sequences {
         Marked { marks: marks.map(|rule| rule.mark(arguments)).collect(), keys: keys.collect() }
     }
 
-    /// The rules that stop a call, with why, in the order of the bundle.
+    /// What of all runs of a principal counts for a call of a tool, in the order of [`Self::asks_principal`]. Marks and
+    /// past are under the same key.
+    pub fn tallies(&self, tool: &str, marked: &Marked, past: &Marks, now: Now) -> Vec<Tally> {
+        let mut tallies = Vec::new();
+        self.each(tool, marked, past, |rule, past, call| {
+            if rule.over == Over::Principal {
+                tallies.push(rule.tally(past, call, now));
+            }
+        });
+        tallies
+    }
+
+    /// The rules that stop a call, with why, in the order of the bundle. `past` is the run's own, and `of_principal` the
+    /// answer to [`Self::asks_principal`].
     pub fn fired<'s>(
         &'s self,
         tool: &str,
         marked: &Marked,
         past: &Marks,
+        of_principal: &[Tally],
         now: Now,
     ) -> Vec<(&'s Sequence, Fired)> {
+        let (mut fired, mut of_principal) = (Vec::new(), of_principal.iter());
+        self.each(tool, marked, past, |rule, past, call| {
+            let tally = match rule.over {
+                Over::Run => rule.tally(past, call, now),
+                Over::Principal => of_principal.next().copied().unwrap_or_default(),
+            };
+            fired.extend(rule.fires(tally, call).map(|why| (rule, why)));
+        });
+        fired
+    }
+
+    /// Each rule that judges calls of a tool, with what is remembered of the marks that it names, and the call as it sees
+    /// it.
+    fn each<'s>(
+        &'s self,
+        tool: &str,
+        marked: &Marked,
+        past: &Marks,
+        mut judge: impl FnMut(&'s Sequence, Past<'_>, Call<'_>),
+    ) {
         let concerns = self.concerns(tool);
         let named: Vec<Option<&History>> = concerns.named.iter().map(|name| past.of(name)).collect();
         let history = |place: usize| named.get(place).copied().flatten();
         let mut keys = marked.keys.iter().peekable();
-        let mut fired = Vec::new();
         for Judging { rule: place, own, of, since } in &concerns.rules {
             let Some(rule) = self.rules.get(*place) else { continue };
             let key = keys.next_if(|(of, _)| of == place).and_then(|(_, key)| *key);
             let call = Call { own: own.and_then(|own| marked.marks.get(own)), key };
             let past = Past { of: history(*of), since: since.and_then(history) };
-            fired.extend(rule.fires(past, call, now).map(|why| (rule, why)));
+            judge(rule, past, call);
         }
-        fired
     }
 }
 

@@ -14,6 +14,8 @@ pub struct Sequence {
     pub tools: Vec<String>,
     /// JSON pointer to the argument of the judged call that has to equal the key of a mark, for the mark to count.
     pub same: Option<String>,
+    /// Whose past it is about.
+    pub over: Over,
     /// What is asked of the past.
     pub asks: Asks,
     /// Only what happened since the latest of these counts. Where there was none, everything does.
@@ -26,6 +28,16 @@ pub struct Sequence {
     pub message: Option<String>,
     /// What the agent may do instead.
     pub instead: Option<String>,
+}
+
+/// Whose past a rule is about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Over {
+    /// The run's own.
+    #[default]
+    Run,
+    /// That of all runs of the run's principal. It is a fact: the gate counts it, and records it with the verdict.
+    Principal,
 }
 
 /// What a rule asks of the past.
@@ -83,8 +95,8 @@ pub(crate) struct Past<'a> {
 pub struct Fired(pub String);
 
 impl Sequence {
-    /// Whether a call is stopped. Logarithmic in what is remembered of a mark, which is bounded.
-    pub(crate) fn fires(&self, past: Past<'_>, call: Call<'_>, now: Now) -> Option<Fired> {
+    /// What of the past counts for a call. Logarithmic in what is remembered of a mark, which is bounded.
+    pub(crate) fn tally(&self, past: Past<'_>, call: Call<'_>, now: Now) -> Tally {
         let whose = match (&self.same, call.key) {
             (None, _) => Whose::Anybody,
             (Some(_), Some(key)) => Whose::Of(key),
@@ -92,7 +104,11 @@ impl Sequence {
             (Some(_), None) => Whose::Unknown,
         };
         let from = From { since: past.since, within: self.within };
-        let tally = past.of.map_or_else(Tally::default, |history| history.tally(whose, from, now));
+        past.of.map_or_else(Tally::default, |history| history.tally(whose, from, now))
+    }
+
+    /// Whether a call is stopped for which so much counts.
+    pub(crate) fn fires(&self, tally: Tally, call: Call<'_>) -> Option<Fired> {
         let of = self.asks.of();
         let own = call.own.filter(|mark| self.is_alike(mark, call));
         let found = match &self.asks {
@@ -128,12 +144,13 @@ impl Sequence {
         self.same.is_none() || mark.key.is_none() || call.key.is_none() || mark.key == call.key
     }
 
-    /// ` within 10m since `review``.
+    /// ` within 10m since `review` in all runs of the principal`.
     fn bounds(&self) -> String {
         let same = if self.same.is_some() { " for the same" } else { "" };
         let within = self.within.map_or_else(String::new, |window| format!(" within {window}"));
         let since = self.since.as_ref().map_or_else(String::new, |since| format!(" since `{since}`"));
-        format!("{same}{within}{since}")
+        let over = if self.over == Over::Principal { " in all runs of the principal" } else { "" };
+        format!("{same}{within}{since}{over}")
     }
 }
 

@@ -3,15 +3,24 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
+use serde::{Deserialize, Serialize};
+
 use crate::limits::{MARK_KEYS_MAX, MARK_PLACES_MAX};
 use crate::sequence::{Mark, MarkKey, Window};
 use crate::time::Timestamp;
 
-/// The marks of a run. Bounded in marks by the bundle, in keys and places by limits.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The marks of a run, or of all runs of a principal. Bounded in marks by the bundle, in keys and places by limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marks {
     by_name: HashMap<String, History>,
     keys: usize,
+    keys_max: usize,
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self::with_room(MARK_KEYS_MAX)
+    }
 }
 
 /// When and where in the run something happens.
@@ -46,7 +55,8 @@ pub struct From<'a> {
 }
 
 /// What counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tally {
     /// How often it happened.
     pub count: u32,
@@ -134,6 +144,12 @@ impl Track {
         }
     }
 
+    /// When something last happened or succeeded.
+    fn latest(&self) -> Option<Timestamp> {
+        let happened = self.places.back().map(|place| place.at.at);
+        happened.max(self.succeeded.map(|at| at.at))
+    }
+
     fn tally(&self, from: Start) -> Tally {
         let Some(latest) = self.places.back() else { return Tally::default() };
         let first = self.places.partition_point(|place| !from.counts(place.at));
@@ -165,15 +181,35 @@ impl Start {
 }
 
 impl Marks {
+    /// Those of nobody yet, with room for so many keys.
+    pub fn with_room(keys_max: usize) -> Self {
+        Self { by_name: HashMap::new(), keys: 0, keys_max }
+    }
+
+    /// Whether one more key would not be told apart from those that have none.
+    pub fn is_full(&self) -> bool {
+        self.keys >= self.keys_max
+    }
+
+    /// Makes room by forgetting the keys of which nothing happened at `since` or later: for windows that do not reach back
+    /// further. Linear in the keys.
+    pub fn forget_before(&mut self, since: Timestamp) {
+        let stays = |track: &Track| track.latest().is_some_and(|at| at >= since);
+        for history in self.by_name.values_mut() {
+            history.keyed.retain(|_, track| stays(track));
+        }
+        self.keys = self.by_name.values().map(|history| history.keyed.len()).sum();
+    }
+
     /// A call with these marks goes ahead.
-    pub(super) fn happened(&mut self, marks: &[Mark], at: Now) {
+    pub fn happened(&mut self, marks: &[Mark], at: Now) {
         for mark in marks {
             self.each(mark, |track| track.happened(at, mark.amount_micros));
         }
     }
 
     /// A call with these marks succeeded.
-    pub(super) fn succeeded(&mut self, marks: &[Mark], at: Now) {
+    pub fn succeeded(&mut self, marks: &[Mark], at: Now) {
         for mark in marks {
             self.each(mark, |track| track.succeeded = Some(at));
         }
@@ -187,7 +223,7 @@ impl Marks {
         }
         let Some(marked) = self.by_name.get_mut(&mark.name) else { return };
         note(&mut marked.all);
-        let room = self.keys < MARK_KEYS_MAX;
+        let room = self.keys < self.keys_max;
         let key = mark.key.filter(|key| room || marked.keyed.contains_key(key));
         match key {
             None => note(&mut marked.unkeyed),

@@ -164,7 +164,9 @@ fn a_sequence_says_all_that_is_wrong_with_it() {
         [[sequence]]\nid = 'd'\ntools = ['q']\ncount = 'export'\n\
         [[sequence]]\nid = 'd e'\ntools = ['q']\nbefore = 'export'\nsame = '/x'\n\
         [[sequence]]\nid = 'f'\ntools = ['q']\nbefore = 'export'\nsame = '/x'\n\
-        [[sequence]]\nid = 'g'\nwithin = '1h'\n";
+        [[sequence]]\nid = 'g'\nwithin = '1h'\n\
+        [[sequence]]\nid = 'h'\ntools = ['q']\nafter = 'export'\nover = 'principal'\n\
+        [[sequence]]\nid = 'i'\ntools = ['q']\nafter = 'export'\nover = 'principal'\nwithin = '8d'\n";
     let tools = "[[tool]]\nname = 'q'\ntype = 'QUERY_DB'\nside_effecting = false\n";
     check(
         &[("sequences/s.toml", sequences), ("tools/t.toml", tools)],
@@ -182,7 +184,9 @@ fn a_sequence_says_all_that_is_wrong_with_it() {
         sequences/s.toml:5:8: the mark name `export` is used twice
         sequences/s.toml:11:9: there is no mark `exprot` (did you mean `export`?)
         sequences/s.toml:19:1: `sum` needs an amount, and the mark `export` has no `amount`
-        sequences/s.toml:33:1: `same` is compared with the key of marks, and the mark `export` has no `key`"#]],
+        sequences/s.toml:33:1: `same` is compared with the key of marks, and the mark `export` has no `key`
+        sequences/s.toml:41:1: `over = "principal"` needs `within`, a time of at most `7d`
+        sequences/s.toml:46:1: `over = "principal"` needs `within`, a time of at most `7d`"#]],
     );
 }
 

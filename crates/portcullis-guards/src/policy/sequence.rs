@@ -1,10 +1,11 @@
 //! Enforces rules about what happened before.
 
-use portcullis_core::action::{Hook, Pending};
-use portcullis_core::fact::Facts;
+use portcullis_core::action::{Action, Hook, Pending};
+use portcullis_core::fact::{FactAnswer, FactRequest, Facts};
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
-use portcullis_core::state::marks::Now;
+use portcullis_core::sequence::SOURCE;
+use portcullis_core::state::marks::{Now, Tally};
 use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// ## What it does
@@ -21,9 +22,13 @@ use portcullis_trajectory::memory::{Context, RunMemory};
 /// required (`before`, `since`), only a call that succeeded counts. A call that waits for a person, or was stopped, does
 /// not count.
 ///
+/// A sequence `over = "principal"` counts the calls of all runs of the run's principal: a fact, which the gate counts over
+/// the runs that it holds and those of the window in its store, and records with the verdict. If it cannot be counted, the
+/// call is denied (`gate/fact-missing`).
+///
 /// ## Does not cover
-/// What happened in other runs, and what a call does that its tool and arguments do not say. A tool that nobody marked.
-/// In observe mode what would have been stopped counts, since it happened.
+/// What happened in other runs, where the sequence is not over the principal, and in runs that another store records. What
+/// a call does that its tool and arguments do not say. A tool that nobody marked. In observe mode what would have been stopped counts, since it happened.
 ///
 /// ## Configuration
 /// `sequences/*.toml`: marks name what calls do, sequences judge by them.
@@ -52,17 +57,31 @@ impl Guard<RunMemory> for SequenceRules {
         &META
     }
 
+    fn sources(&self) -> &'static [&'static str] {
+        &[SOURCE]
+    }
+
+    fn needs(&self, context: &Context<'_>, pending: &Pending<'_>) -> Vec<FactRequest> {
+        let tool = pending.subject.action().and_then(Action::tool);
+        tool.and_then(|tool| context.bundle.sequences.asks_principal(tool)).into_iter().collect()
+    }
+
     fn decide(
         &self,
         context: &Context<'_>,
         pending: &Pending<'_>,
-        _facts: &Facts,
+        facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
         let Some(action) = pending.subject.action() else { return Ok(Vec::new()) };
         let Some(tool) = action.tool() else { return Ok(Vec::new()) };
         let run = context.run;
         let now = Now { at: pending.at, step: run.steps().saturating_add(1), seq: run.seq() };
-        let fired = context.bundle.sequences.fired(tool, action.marked(), run.marks(), now);
+        let sequences = &context.bundle.sequences;
+        let of_principal = match sequences.asks_principal(tool) {
+            Some(question) => tallies(&question, facts)?,
+            None => Vec::new(),
+        };
+        let fired = sequences.fired(tool, action.marked(), run.marks(), &of_principal, now);
         let found = fired.into_iter().map(|(rule, why)| {
             let message = match &rule.message {
                 Some(message) => format!("{message} ({})", why.0),
@@ -76,4 +95,21 @@ impl Guard<RunMemory> for SequenceRules {
         });
         Ok(found.collect())
     }
+}
+
+/// What of all runs of the principal counts, one for each rule in the question.
+fn tallies(question: &FactRequest, facts: &Facts) -> Result<Vec<Tally>, GuardFailure> {
+    let Some(FactAnswer::Known(value)) = facts.get(question) else {
+        // The pipeline denies before it comes to this.
+        return Err(GuardFailure("what all runs of the principal did is not known".to_owned()));
+    };
+    let tallies: Vec<Tally> = serde_json::from_value(value.clone()).map_err(|error| {
+        GuardFailure(format!("what all runs of the principal did cannot be read: {error}"))
+    })?;
+    let rules = question.question.split(' ').count();
+    if tallies.len() != rules {
+        let message = format!("there are {} answers about the principal for {rules} rules", tallies.len());
+        return Err(GuardFailure(message));
+    }
+    Ok(tallies)
 }

@@ -99,6 +99,13 @@ pub enum StepKind {
     Sees(String),
     /// What other runs of the principal have used up.
     Used(Used),
+    /// Another run of the principal makes this call, which succeeds.
+    Elsewhere {
+        /// Name or id of the tool.
+        tool: String,
+        /// The arguments.
+        arguments: Value,
+    },
     /// What the run that opened this one says of the calls from here on.
     Parent(ParentAnswer),
     /// The level at which the surface runs command lines contained from here on.
@@ -222,7 +229,7 @@ fn parse_block(block: &[(usize, &str)]) -> Result<Vec<Step>, CaseError> {
 }
 
 /// The words that a step begins with.
-const STEP_WORDS: [&str; 32] = [
+const STEP_WORDS: [&str; 33] = [
     "policy",
     "directory",
     "time",
@@ -247,6 +254,7 @@ const STEP_WORDS: [&str; 32] = [
     "accepted",
     "sees",
     "used",
+    "elsewhere",
     "parent",
     "children",
     "contained",
@@ -337,6 +345,10 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         "accepted" => StepKind::Accepted(rest.string()?),
         "sees" => StepKind::Sees(rest.string()?),
         "used" => StepKind::Used(used(rest.json()?)?),
+        "elsewhere" => match call(&mut rest)? {
+            StepKind::Call { tool, arguments } => StepKind::Elsewhere { tool, arguments },
+            other => other,
+        },
         "parent" => StepKind::Parent(parent(rest.word(), rest.word())?),
         "contained" => StepKind::Contained(rest.word().parse()?),
         "observed" => StepKind::Observed(Box::new(observed(rest.json()?)?)),

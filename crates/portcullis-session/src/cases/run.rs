@@ -208,6 +208,7 @@ impl Runner<'_> {
             StepKind::Refuse => self.answer(step.line, None),
             StepKind::Control(control) => self.dry.control(*control, None),
             StepKind::Used(used) => self.dry.used_elsewhere(*used),
+            StepKind::Elsewhere { tool, arguments } => self.dry.called_elsewhere(tool, arguments.clone()),
             StepKind::Parent(answer) => self.dry.parent_says(answer.clone()),
             StepKind::Observed(observed) => self.observed(step, observed),
             StepKind::Contained(level) => self.dry.contains_at(*level),

@@ -7,12 +7,13 @@ use portcullis_core::bundle::CONTAIN_SOURCE;
 use portcullis_core::delegation;
 use portcullis_core::fact::{FactRequest, Facts};
 use portcullis_core::id::ActionId;
-use portcullis_core::program;
 use portcullis_core::time::Timestamp;
+use portcullis_core::{program, sequence};
 use portcullis_guards::program::check;
 use portcullis_trajectory::memory::Context;
 
 use super::{Asking, Engine, Proposal};
+use crate::facts::OfPrincipal;
 use crate::facts::{Asked, FactSources, Shown, Sources};
 
 impl Engine {
@@ -78,6 +79,12 @@ impl Engine {
                     let again = self.state.open_action(action.id).is_some();
                     let asking = Asking { action, grant: pending.grant, bundle: self.bundle.digest(), again };
                     sources.of_parent(&request, &asking, pending.at)
+                }
+                Subject::Action(action) if request.source == sequence::SOURCE => {
+                    match OfPrincipal::of(&request, &self.bundle, action) {
+                        Some(call) => sources.of_principal(&request, &call, pending.at),
+                        None => sources.answer(&request, pending.at),
+                    }
                 }
                 Subject::Action(action) if request.source == program::SOURCE => {
                     let told = || check::input(context, action, pending.at).ok();

@@ -81,6 +81,8 @@ impl Live {
             } else {
                 counts.settle(event.t, charged, used);
             }
+            drop(counts);
+            account.past().ended(events);
         }
     }
 

@@ -18,7 +18,7 @@ use crate::env::Env as _;
 use crate::error::SessionError;
 use crate::facts::{Asked, FactSources, Gathered, NoSources, Sources};
 use crate::permit::Permit;
-use crate::principals::{Account, Uncounted, at_most};
+use crate::principals::{Account, Counted, Uncounted, Wanted, at_most};
 
 /// How long an action waits for its run to be in the transparency log, where the bundle asks for that.
 const LOG_WAIT: Duration = Duration::from_secs(10);
@@ -28,8 +28,8 @@ const LOG_WAIT: Duration = Duration::from_secs(10);
 pub(super) struct Needs {
     /// The transparency log must have the segment.
     pub(super) log: bool,
-    /// The usage of the principal has to be read from the store.
-    pub(super) usage: bool,
+    /// This has to be read of the principal from the store.
+    pub(super) usage: Wanted,
     /// Questions to the sources.
     pub(super) facts: Asked,
 }
@@ -74,7 +74,7 @@ impl Run {
     ) -> Result<(MutexGuard<'_, Live>, Known), SessionError> {
         let mut live = self.lock_open().await?;
         let needs = needs(&mut live);
-        if !needs.log && !needs.usage && needs.facts.is_empty() {
+        if !needs.log && needs.usage.is_empty() && needs.facts.is_empty() {
             return Ok((live, Known::default()));
         }
         drop(live);
@@ -105,10 +105,11 @@ impl Run {
             }
         }
         let count = async {
-            match usage {
-                true => self.principals.count(&self.principal.id, now(), &self.ledger).await.err(),
-                false => None,
+            if usage.is_empty() {
+                return None;
             }
+            let wanted = (usage, self.taints.key_for("marks of principals"));
+            self.principals.count(&self.principal.id, now(), &self.ledger, wanted).await.err()
         };
         let facts = self.sources.gather(self.id, &self.principal.id, facts);
         let (uncounted, facts) = tokio::join!(count, facts);
@@ -129,15 +130,19 @@ impl Live {
             return Needs::default();
         }
         let log = !self.logged && (self.wants_log(proposal) || above.log);
-        let usage = (self.engine.counts_principal() || above.usage) && self.account().is_none();
+        let wanted = self.engine.counts_principal().and(above.usage.clone());
+        let usage = match self.account(&wanted) {
+            Some(_) => Wanted::default(),
+            None => wanted,
+        };
         let facts = self.engine.needs(self.env.now(), proposal, sources);
         Needs { log, usage, facts }
     }
 
-    /// The counts of the principal, if they were read from the store.
-    fn account(&self) -> Option<Arc<Account>> {
+    /// What is wanted of the principal, if it was read from the store.
+    fn account(&self, wanted: &Wanted) -> Option<Arc<Account>> {
         let principal = self.engine.state().principal()?;
-        self.principals.counted(&principal.id)
+        self.principals.counted(&principal.id, wanted)
     }
 
     /// Judges an action. Where its principal has a budget, takes what the action would use up, so that no other run of
@@ -148,8 +153,9 @@ impl Live {
         known: &Known,
         above: &[Above],
     ) -> (Batch, Judgement, Used) {
-        let counts = self.engine.counts_principal() || above.iter().any(Above::counts_principal);
-        let counted = counts.then(|| self.account());
+        let own = self.engine.counts_principal();
+        let wanted = above.iter().map(Above::counts_principal).fold(own, Wanted::and);
+        let counted = (!wanted.is_empty()).then(|| self.account(&wanted));
         let Self { engine, env, taints, below, .. } = self;
         let principal = engine.state().principal().map_or("", |principal| &principal.id);
         let judge = |usage: &dyn Sources| {
@@ -166,13 +172,14 @@ impl Live {
             let (batch, judgement) = judge(&Uncounted(why));
             return (batch, judgement, Used::default());
         };
-        let mut counts = account.lock();
-        let (batch, judgement) = judge(&*counts);
+        let (mut counts, mut past) = (account.lock(), account.past());
+        let (batch, judgement) = judge(&Counted { counts: &counts, past: &past });
         let charged = at_most(self.engine.state(), &batch);
         if let Some(event) = batch.events.first() {
             counts.charge(event.t, charged);
         }
-        drop(counts);
+        past.judged(&judgement.action, &self.engine.bundle().sequences, &batch.events);
+        drop((counts, past));
         (batch, judgement, charged)
     }
 }

@@ -25,6 +25,7 @@ use crate::engine::{Asking, ChildEnd, Proposal};
 use crate::env::Env as _;
 use crate::error::{NoChild, SessionError};
 use crate::facts::Gathered;
+use crate::principals::Wanted;
 
 /// The live runs that have opened others.
 #[derive(Debug, Default)]
@@ -61,7 +62,7 @@ pub(super) struct AskedAbove {
     /// The transparency log must have the run before the call has an effect.
     pub(super) log: bool,
     /// The usage of the principal must be known.
-    pub(super) usage: bool,
+    pub(super) usage: Wanted,
     /// What sources say, for each run.
     facts: Vec<Vec<FactRecord>>,
 }
@@ -74,7 +75,7 @@ pub(crate) struct Above {
 }
 
 impl Above {
-    pub(super) fn counts_principal(&self) -> bool {
+    pub(super) fn counts_principal(&self) -> Wanted {
         self.live.engine.counts_principal()
     }
 
@@ -114,7 +115,7 @@ impl Run {
                 Err(error) => return Err(error),
             };
             asked.log |= live.wants_log(proposal);
-            asked.usage |= live.engine.counts_principal();
+            asked.usage = asked.usage.and(live.engine.counts_principal());
             let at = live.env.now();
             let facts = live.engine.needs(at, proposal, &run.sources);
             drop(live);

@@ -17,6 +17,7 @@ mod programs;
 mod reach;
 mod redact;
 mod replies;
+mod sequences;
 mod taints;
 mod work;
 
