@@ -52,6 +52,13 @@ pub enum ContainError {
     },
 }
 
+#[cfg(unix)]
+impl From<crate::companion::CompanionError> for ContainError {
+    fn from(crate::companion::CompanionError { path, problem }: crate::companion::CompanionError) -> Self {
+        Self::Helper { path, problem }
+    }
+}
+
 impl ContainError {
     #[cfg(target_os = "linux")]
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {

@@ -8,6 +8,8 @@
 //! Linux only: elsewhere everything answers [`ContainError::NotSupported`].
 
 pub mod address;
+#[cfg(unix)]
+mod companion;
 mod error;
 mod explain;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
@@ -32,6 +34,8 @@ pub use elsewhere::{Contained, helper, probe};
 #[cfg(target_os = "linux")]
 pub use linux::{Contained, helper, probe};
 
+#[cfg(unix)]
+pub use companion::{Companion, CompanionError};
 pub use error::ContainError;
 pub use explain::explain;
 pub use learn::{Did, Drafted, draft};

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::action::Action;
+use crate::bundle::EngineSettings;
 use crate::effect::Effect;
 use crate::fact::FactRequest;
 use crate::id::Digest;
@@ -21,6 +22,8 @@ use crate::time::Timestamp;
 
 /// The source of facts that answers for all programs of a bundle.
 pub const SOURCE: &str = "program";
+/// The source of facts that answers for one engine of a bundle.
+pub const ENGINE_SOURCE: &str = "engine";
 /// Most bytes of what a program is told. An action with more is denied where there are programs.
 pub const INPUT_BYTES_MAX: usize = 1 << 20;
 /// Most objections of one program to one action.
@@ -179,10 +182,24 @@ pub fn request(programs: Digest, action: &Action, run: &RunState, at: Timestamp)
     FactRequest { source: SOURCE.to_owned(), question }
 }
 
+/// The question whose answer is that of an engine of a bundle on an action. What an engine would say at another time
+/// nobody knows, so the question names no time.
+pub fn engine_request(engine: &EngineSettings, action: &Action) -> FactRequest {
+    let executable = engine.sha256.get(..DIGITS).unwrap_or(&engine.sha256);
+    let question = format!("{} {executable} on {}", engine.name, short(action.digest()));
+    FactRequest { source: ENGINE_SOURCE.to_owned(), question }
+}
+
+/// The name of the engine that a question is put to.
+pub fn engine_of(question: &str) -> &str {
+    question.split_once(' ').map_or(question, |(name, _)| name)
+}
+
+/// Hex digits of a digest in a question.
+const DIGITS: usize = 32;
+
 /// Enough of a digest to tell one from another within a run.
 fn short(digest: Digest) -> String {
-    /// Hex digits of a digest in a question.
-    const DIGITS: usize = 32;
     let digest = digest.to_string();
     digest.get(..DIGITS).unwrap_or(&digest).to_owned()
 }

@@ -40,6 +40,7 @@ pub fn catalogue() -> Vec<Box<dyn Guard<RunMemory>>> {
         Box::new(policy::ladder::Ladder),
         Box::new(policy::sequence::SequenceRules),
         Box::new(program::check::ProgramCheck),
+        Box::new(program::engine::EngineCheck),
         Box::new(input::intent::InputIntent),
         Box::new(input::injection::InputInjection),
         Box::new(trajectory::violations::Violations),

@@ -5,15 +5,18 @@
 //! language is not linked here. The engine is a program that lies beside `portcullis`, with its digest, and speaks the
 //! protocol of `specs/program-worker.md`.
 //!
+//! A bundle can name engines of its own, executables that speak the same protocol ([`engines`]).
+//!
 //! [`compile::ProgramCompiler`] checks and loads the programs of a bundle, [`set::ProgramSet`] asks them, [`pool::Pool`] has
 //! the workers, and [`scan`] refuses sources that no parser should be given.
 
 pub mod compile;
-mod locate;
+mod engine;
+pub mod engines;
 pub mod pool;
 mod protocol;
 pub mod scan;
 pub mod set;
 mod worker;
 
-pub use locate::{Engine, EngineError};
+pub use engine::{Engine, EngineError};

@@ -10,17 +10,13 @@ use std::time::{Duration, Instant};
 
 use portcullis_core::program::Answer;
 
-use crate::locate::{Engine, EngineError};
+use crate::engine::{Engine, EngineError};
 use crate::protocol::Mistake;
-use crate::set::{CHECK_WAIT, ProgramSet, Source};
+use crate::set::{ProgramSet, Source};
 use crate::worker::{Lost, Worker};
 
-/// Workers at once. Each is idle nearly always, and has some 9 MB.
-const WORKERS: usize = 4;
 /// How long somebody waits for a worker.
 const WORKER_WAIT: Duration = Duration::from_secs(1);
-/// A check that took longer may have left the worker's memory in pieces: it is replaced.
-const STRAINED: Duration = Duration::from_millis(20);
 
 /// What came of a question.
 #[derive(Debug)]
@@ -87,7 +83,8 @@ impl Pool {
     /// The engine does not start, or cannot confine itself.
     pub fn start(engine: Engine) -> Result<Arc<Self>, EngineError> {
         let first = Worker::start(&engine)?;
-        let state = State { idle: vec![first], workers: WORKERS, holders: BTreeSet::new() };
+        let workers = engine.workers();
+        let state = State { idle: vec![first], workers, holders: BTreeSet::new() };
         let pool = Arc::new_cyclic(|itself| Self {
             engine,
             state: Mutex::new(state),
@@ -95,7 +92,7 @@ impl Pool {
             sets: Mutex::default(),
             itself: Weak::clone(itself),
         });
-        for _ in 1..WORKERS {
+        for _ in 1..workers {
             pool.start_one();
         }
         Ok(pool)
@@ -144,16 +141,19 @@ impl Pool {
     }
 
     /// Has the programs of a set run, which are loaded where they are not yet.
-    pub(crate) fn begin(worker: &mut Worker, set: &ProgramSet, input: &str) -> Result<Instant, Lost> {
-        load_all(worker, &set.name, &set.sources)?;
-        worker.begin(&set.name, input, CHECK_WAIT)
+    pub(crate) fn begin(&self, worker: &mut Worker, set: &ProgramSet, input: &str) -> Result<Instant, Lost> {
+        let wait = self.engine.wait();
+        load_all(worker, (&set.name, &set.sources), wait)?;
+        worker.begin(&set.name, input, wait)
     }
 
     /// Takes the answer, and the worker back.
     pub(crate) fn finish(&self, mut worker: Worker, began: Result<Instant, Lost>, of: &str) -> Asked {
+        let wait = self.engine.wait();
         let asked = began.and_then(|until| {
-            let answer = worker.finish(until, CHECK_WAIT);
-            let strained = until.saturating_duration_since(Instant::now()) + STRAINED < CHECK_WAIT;
+            let answer = worker.finish(until, wait);
+            let took = wait.saturating_sub(until.saturating_duration_since(Instant::now()));
+            let strained = self.engine.strained().is_some_and(|strained| took > strained);
             answer.map(|answer| (answer, strained))
         });
         let program = worker.running();
@@ -169,8 +169,8 @@ impl Pool {
         }
     }
 
-    /// Loads one program into a set of its own name, to see whether it can be read.
-    pub(crate) fn try_load(&self, source: &Source) -> Loaded {
+    /// Loads a source after others into a set of its own, to see whether it can be read.
+    pub(crate) fn try_load(&self, after: &[Source], source: &Source) -> Loaded {
         /// Who is trying.
         const TRIES: &str = "(a bundle that is loaded)";
         let mut worker = match self.worker(TRIES) {
@@ -178,8 +178,10 @@ impl Pool {
             Err(Asked::Unstarted(why)) => return Loaded::Unstarted(why),
             Err(_) => return Loaded::Unstarted("no worker is free; try again".to_owned()),
         };
-        let tried = worker.load(TRIES, source, CHECK_WAIT);
-        let forgotten = tried.is_err() || worker.forget(TRIES, CHECK_WAIT).is_ok();
+        let wait = self.engine.wait();
+        let before = after.iter().try_for_each(|module| worker.load(TRIES, module, wait).map(drop));
+        let tried = before.and_then(|()| worker.load(TRIES, source, wait));
+        let forgotten = tried.is_err() || worker.forget(TRIES, self.engine.wait()).is_ok();
         match tried {
             Ok(mistakes) if forgotten => {
                 self.give_back(worker, false, TRIES);
@@ -230,7 +232,7 @@ impl Pool {
             sets.iter().map(|(name, _)| name.clone()).collect()
         };
         let unused: Vec<String> = worker.sets.iter().filter(|set| !kept.contains(set)).cloned().collect();
-        unused.iter().try_for_each(|set| worker.forget(set, CHECK_WAIT))
+        unused.iter().try_for_each(|set| worker.forget(set, self.engine.wait()))
     }
 
     /// Another takes the place of a worker.
@@ -277,7 +279,8 @@ impl Pool {
         let sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (name, sources) in sets {
             // One that cannot be loaded is told when it is asked.
-            let loaded = sources.upgrade().map(|sources| load_all(&mut worker, &name, &sources));
+            let loaded =
+                sources.upgrade().map(|sources| load_all(&mut worker, (&name, &sources), self.engine.wait()));
             if matches!(loaded, Some(Err(_))) {
                 break;
             }
@@ -293,12 +296,12 @@ impl Pool {
 }
 
 /// Loads a set into a worker that does not have it.
-fn load_all(worker: &mut Worker, set: &str, sources: &[Source]) -> Result<(), Lost> {
+fn load_all(worker: &mut Worker, (set, sources): (&str, &[Source]), wait: Duration) -> Result<(), Lost> {
     if worker.sets.iter().any(|known| known == set) {
         return Ok(());
     }
     for source in sources {
-        if let Some(mistake) = worker.load(set, source, CHECK_WAIT)?.into_iter().next() {
+        if let Some(mistake) = worker.load(set, source, wait)?.into_iter().next() {
             return Err(Lost::Ended(format!(
                 "`{}` cannot be read any more: {}",
                 source.file, mistake.message

@@ -12,6 +12,8 @@ pub(crate) const ANSWER_BYTES_MAX: usize = 8 << 20;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Ask<'a> {
+    /// To read a module of a set.
+    Module { set: &'a str, file: &'a str, source: &'a str },
     /// To read a program of a set.
     Load { set: &'a str, program: &'a str, file: &'a str, source: &'a str },
     /// To forget a set.

@@ -9,11 +9,22 @@ use portcullis_core::program::{INPUT_BYTES_MAX, PROGRAMS_MAX};
 use crate::pool::{Asked, Pool};
 use crate::worker::{Lost, Worker};
 
-/// The source of one program.
+/// What a source is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It is loaded by others.
+    Module,
+    /// It is asked about actions.
+    Program,
+}
+
+/// The source of one program or module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
+    /// What it is.
+    pub kind: Kind,
     /// Its name.
-    pub program: String,
+    pub name: String,
     /// Its path in the bundle.
     pub file: String,
     /// Its text.
@@ -24,6 +35,7 @@ pub struct Source {
 #[derive(Debug)]
 pub struct ProgramSet {
     pub(crate) name: String,
+    /// Modules first, in the order of their names: each may load those before it.
     pub(crate) sources: Arc<Vec<Source>>,
     /// The pool, or why there is none.
     pub(crate) pool: Result<Arc<Pool>, String>,
@@ -44,7 +56,7 @@ impl ProgramSet {
         };
         self.answer(match pool.worker(of) {
             Ok(mut worker) => {
-                let began = Pool::begin(&mut worker, self, input);
+                let began = pool.begin(&mut worker, self, input);
                 pool.finish(worker, began, of)
             }
             Err(asked) => asked,
@@ -63,7 +75,7 @@ impl ProgramSet {
             let began = Stage::Taken(input.to_owned());
             return Begun::Runs(Running { set, worker: Some(worker), began, of });
         }
-        let began = Pool::begin(&mut worker, self, input);
+        let began = pool.begin(&mut worker, self, input);
         if began.is_err() || worker.is_answering(patience) {
             return Begun::Answered(self.answer(pool.finish(worker, began, &of)));
         }
@@ -72,7 +84,12 @@ impl ProgramSet {
 
     /// The names of the programs.
     pub fn programs(&self) -> impl Iterator<Item = &str> {
-        self.sources.iter().map(|source| source.program.as_str())
+        self.of_kind_program().map(|source| source.name.as_str())
+    }
+
+    /// The programs alone, as workers count them.
+    fn of_kind_program(&self) -> impl Iterator<Item = &Source> {
+        self.sources.iter().filter(|source| source.kind == Kind::Program)
     }
 
     /// The pool, if these programs can be asked about this.
@@ -92,9 +109,9 @@ impl ProgramSet {
                 Ok(answer) => FactAnswer::Known(answer),
                 Err(error) => FactAnswer::Failed(error.to_string()),
             },
-            Asked::Lost { program, why } => FactAnswer::Failed(match self.sources.get(program) {
-                Some(source) => format!("the worker was lost with the program `{}`: {why}", source.program),
-                None => format!("the worker was lost: {why}"),
+            Asked::Lost { program, why } => FactAnswer::Failed(match self.of_kind_program().nth(program) {
+                Some(source) => format!("the worker was lost with the program `{}`: {why}", source.name),
+                None => format!("the engine was lost: {why}"),
             }),
             Asked::Busy(wait) => {
                 FactAnswer::Failed(format!("no worker was free within {} ms; try again", wait.as_millis()))
@@ -139,7 +156,7 @@ impl Running {
             return FactAnswer::Failed("the worker is gone".to_owned());
         };
         let began = match std::mem::replace(&mut self.began, Stage::Taken(String::new())) {
-            Stage::Taken(input) => Pool::begin(&mut worker, &self.set, &input),
+            Stage::Taken(input) => pool.begin(&mut worker, &self.set, &input),
             Stage::Asked(began) => began,
         };
         self.set.answer(pool.finish(worker, began, &self.of))
@@ -153,8 +170,5 @@ impl Drop for Running {
         }
     }
 }
-
-/// How long a worker has for all programs of a bundle.
-pub(crate) const CHECK_WAIT: Duration = Duration::from_millis(200);
 
 const _: () = assert!(PROGRAMS_MAX <= u16::MAX as usize);

@@ -3,15 +3,15 @@
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use portcullis_core::program::{Answer, PROGRAMS_MAX};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::locate::{Engine, EngineError};
+use crate::engine::{Engine, EngineError};
 use crate::protocol::{ANSWER_BYTES_MAX, Ask, Mistake, Said, VERSION, check, frame};
-use crate::set::Source;
+use crate::set::{Kind, Source};
 
 /// How long a worker may take to start.
 const START: Duration = Duration::from_secs(5);
@@ -51,11 +51,8 @@ pub(crate) struct Worker {
 impl Worker {
     /// Starts one, and waits until it has given up what it has to.
     pub(crate) fn start(engine: &Engine) -> Result<Self, EngineError> {
-        let mut child = Command::new(engine.executable())
-            .arg("worker")
-            .env_clear()
-            // Each further arena would reserve the address space that a worker has.
-            .env("MALLOC_ARENA_MAX", "1")
+        let mut child = engine
+            .worker()
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -84,9 +81,13 @@ impl Worker {
         }
     }
 
-    /// Loads a program, and gives its mistakes.
+    /// Loads a program or a module, and gives its mistakes.
     pub(crate) fn load(&mut self, set: &str, source: &Source, wait: Duration) -> Result<Vec<Mistake>, Lost> {
-        let ask = Ask::Load { set, program: &source.program, file: &source.file, source: &source.text };
+        let Source { name, file, text, kind } = source;
+        let ask = match kind {
+            Kind::Module => Ask::Module { set, file, source: text },
+            Kind::Program => Ask::Load { set, program: name, file, source: text },
+        };
         let message = frame(&ask).map_err(|error| Lost::Ended(error.to_string()))?;
         match self.ask(&message, wait)? {
             Said::Loaded(mistakes) => Ok(mistakes),

@@ -1,6 +1,7 @@
 //! A run without a ledger: the same engine, judged in memory. For recorded traces, policy tests and
 //! benchmarks. It issues no permits, so nothing can execute on the strength of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portcullis_core::action::Action;
@@ -14,6 +15,7 @@ use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::label::{Label, LabelSet};
 use portcullis_core::principal::Principal;
 use portcullis_core::profile::{Level, Profile};
+use portcullis_core::program;
 use portcullis_core::state::RunState;
 use portcullis_core::taint::Tainted;
 use portcullis_core::time::Timestamp;
@@ -50,6 +52,8 @@ pub struct DryRun {
     tainted: Option<Tainted>,
     /// What other runs of the principal have used up.
     elsewhere: Used,
+    /// What engines say, where a test says it.
+    engines: Option<BTreeMap<String, program::Answer>>,
     /// What sequences over the principal go by.
     past: Past,
     /// What the run above says.
@@ -149,6 +153,7 @@ impl DryRun {
             contracts: None,
             tainted: None,
             elsewhere: Used::default(),
+            engines: None,
             past,
             parent: None,
             below: Used::default(),
@@ -275,8 +280,9 @@ impl DryRun {
         let (contracts, tainted) = (contracts.as_ref(), self.tainted.take());
         let (parent, below, level) = (self.parent.clone(), self.below, self.level);
         let parent = parent.as_ref();
-        let past = &self.past;
-        let recorded = Recorded { facts: &facts, contracts, used, tainted, parent, past, below, level };
+        let (past, engines) = (&self.past, self.engines.as_ref());
+        let recorded =
+            Recorded { facts: &facts, contracts, used, tainted, parent, past, below, level, engines };
         let (batch, judged) = judge(&self.engine, &mut self.env, &recorded);
         self.commit(batch);
         judged
@@ -292,6 +298,17 @@ impl DryRun {
         });
         self.past.judged(&judgement.action, &self.engine.bundle().sequences, &events);
         judgement
+    }
+
+    /// Engines are not asked, and have no objection to anything but what [`Self::engine_says`].
+    pub fn with_silent_engines(mut self) -> Self {
+        self.engines = Some(BTreeMap::new());
+        self
+    }
+
+    /// What an engine says of every action from here on.
+    pub fn engine_says(&mut self, engine: &str, answer: program::Answer) {
+        self.engines.get_or_insert_default().insert(engine.to_owned(), answer);
     }
 
     /// Another run of the principal makes a call, which succeeds.

@@ -19,6 +19,7 @@ use portcullis_core::id::RunId;
 use portcullis_core::label::LabelSet;
 use portcullis_core::policy::Window;
 use portcullis_core::profile::Level;
+use portcullis_core::program::{self, Answer};
 use portcullis_core::taint::{Marks, Taint, Tainted};
 use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
@@ -26,6 +27,7 @@ use portcullis_guards::contracts::{self, answer::ContractAnswer};
 
 use crate::delegated::Delegated;
 use crate::engine::Asking;
+use crate::engines::EngineSource;
 use crate::principals::Past;
 pub use crate::principals::past::OfPrincipal;
 use crate::programs::{self, ProgramSource};
@@ -78,7 +80,7 @@ pub struct Shown {
     pub documents: Option<Vec<Document>>,
     /// Of a reply: what becomes of it.
     pub reply: Option<ReplyShown>,
-    /// Of an action: what guard programs are told of it, as JSON, where there are any.
+    /// Of an action: what guard programs and engines are told of it, as JSON, where there are any.
     pub told: Option<String>,
 }
 
@@ -136,7 +138,7 @@ pub struct FactSources {
 impl Default for FactSources {
     fn default() -> Self {
         let none = Self { by_name: BTreeMap::new(), wait: FACTS_WAIT };
-        none.with(Arc::new(ProgramSource))
+        none.with(Arc::new(ProgramSource)).with(Arc::new(EngineSource))
     }
 }
 
@@ -384,11 +386,27 @@ pub(crate) struct Recorded<'a> {
     pub below: Used,
     /// The level at which the surface runs command lines contained.
     pub level: Option<Level>,
+    /// What engines say that are not asked; nothing is known where it is missing.
+    pub engines: Option<&'a BTreeMap<String, Answer>>,
+}
+
+impl Recorded<'_> {
+    /// The record of an answer to a question. Where the question names the action, it does so under the key of its run,
+    /// which a replay does not have: there, the record is about the same action anyway.
+    fn recorded(&self, request: &FactRequest) -> Option<&FactRecord> {
+        let of_action = [program::SOURCE, program::ENGINE_SOURCE].contains(&request.source.as_str());
+        let whom = |question: &str| question.split_once(" on ").map(|(whom, _)| whom.to_owned());
+        self.facts.iter().find(|record| {
+            let same_source = record.request.source == request.source;
+            let same_party = of_action && whom(&record.request.question) == whom(&request.question);
+            same_source && (same_party || record.request.question == request.question)
+        })
+    }
 }
 
 impl Sources for Recorded<'_> {
     fn answer(&self, request: &FactRequest, _: Timestamp) -> FactAnswer {
-        match self.facts.iter().find(|record| record.request == *request) {
+        match self.recorded(request) {
             Some(record) => record.answer.clone(),
             None if window_of(request).is_some() => usage(self.used),
             None if *request == delegation::used_below() => usage(self.below),
@@ -400,6 +418,13 @@ impl Sources for Recorded<'_> {
                 Some(level) => level_answer(level),
                 None => unknown(request),
             },
+            None if request.source == program::ENGINE_SOURCE => {
+                let said = self.engines.map(|all| all.get(program::engine_of(&request.question)));
+                match said.map(|said| serde_json::to_value(said.cloned().unwrap_or_default())) {
+                    Some(Ok(answer)) => FactAnswer::Known(answer),
+                    _ => unknown(request),
+                }
+            }
             None if request.source == contracts::SOURCE => match self.contracts.map(serde_json::to_value) {
                 Some(Ok(answer)) => FactAnswer::Known(answer),
                 _ => unknown(request),
@@ -409,7 +434,7 @@ impl Sources for Recorded<'_> {
     }
 
     fn of_principal(&self, request: &FactRequest, call: &OfPrincipal<'_>, at: Timestamp) -> FactAnswer {
-        match self.facts.iter().find(|record| record.request == *request) {
+        match self.recorded(request) {
             Some(record) => record.answer.clone(),
             None => self.past.answer(call, at),
         }
@@ -422,7 +447,7 @@ impl Sources for Recorded<'_> {
         told: &dyn Fn() -> Option<String>,
         _: Timestamp,
     ) -> FactAnswer {
-        let record = self.facts.iter().find(|record| record.request == *request);
+        let record = self.recorded(request);
         programs::again(bundle, told, record.map(|record| &record.answer))
     }
 

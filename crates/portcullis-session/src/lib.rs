@@ -16,6 +16,7 @@ mod delegated;
 mod denial;
 pub mod dry;
 pub mod engine;
+mod engines;
 pub mod env;
 pub mod error;
 pub mod facts;

@@ -10,6 +10,7 @@ use portcullis_core::guard::Guard;
 use portcullis_core::pipeline;
 use portcullis_guards::contracts::ContractCompiler;
 use portcullis_program::compile::ProgramCompiler;
+use portcullis_program::engines::EngineCompiler;
 use portcullis_trajectory::memory::{MonitorCompiler, RememberRun, RunMemory};
 
 use crate::cases::CaseFile;
@@ -21,7 +22,14 @@ pub type Pipeline = pipeline::Pipeline<RunMemory>;
 pub fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Bundle, Vec<Diagnostic>> {
     Bundle::load_with(
         files,
-        &[&AccessCompiler, &MonitorCompiler, &ContractCompiler, &ProgramCompiler, &CaseReader],
+        &[
+            &AccessCompiler,
+            &MonitorCompiler,
+            &ContractCompiler,
+            &ProgramCompiler,
+            &EngineCompiler,
+            &CaseReader,
+        ],
     )
 }
 

@@ -12,6 +12,8 @@ const BYTES_MAX: usize = 4 << 20;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Asked {
+    /// Reads a module, which the programs of a set and later modules may load.
+    Module(LoadModule),
     /// Reads a program, which belongs to a set.
     Load(Load),
     /// Runs all programs of a set.
@@ -25,6 +27,14 @@ pub(crate) enum Asked {
 pub(crate) struct Load {
     pub(crate) set: String,
     pub(crate) program: String,
+    pub(crate) file: String,
+    pub(crate) source: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LoadModule {
+    pub(crate) set: String,
     pub(crate) file: String,
     pub(crate) source: String,
 }
@@ -48,7 +58,7 @@ pub(crate) struct Forget {
 pub(crate) enum Said {
     /// Once, at the beginning.
     Ready(Ready),
-    /// A program was read, with its mistakes.
+    /// A program or module was read, with its mistakes.
     Loaded(Vec<Mistake>),
     /// What the programs of a set say.
     Checked(Answer),

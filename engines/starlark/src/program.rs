@@ -1,8 +1,10 @@
 //! One program: read once, run for each action.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value as Json};
 use starlark::environment::{FrozenModule, Globals, Module};
-use starlark::eval::Evaluator;
+use starlark::eval::{Evaluator, FileLoader};
 use starlark::syntax::{AstModule, Dialect};
 use starlark::values::Value;
 use starlark::values::function::FUNCTION_TYPE;
@@ -36,10 +38,47 @@ pub(crate) struct Told<'a> {
     pub(crate) principal: &'a Map<String, Json>,
 }
 
-/// Functions are all that a program has besides the language's own; `load` would read files.
+/// Modules that were read, by the name under which they are loaded.
+pub(crate) type Modules = BTreeMap<String, FrozenModule>;
+
+/// The folder of modules in a bundle.
+const MODULES: &str = "modules/";
+
+/// Finds what `load` names among the modules of the set. It reads no file.
+#[derive(Debug)]
+struct Loads<'a>(&'a Modules);
+
+impl FileLoader for Loads<'_> {
+    fn load(&self, path: &str) -> starlark::Result<FrozenModule> {
+        self.0
+            .get(path)
+            .cloned()
+            .ok_or_else(|| starlark::Error::new_other(NoModule(path.chars().take(MODULE_SHOWN).collect())))
+    }
+}
+
+/// Characters of the name of a missing module in its message.
+const MODULE_SHOWN: usize = 80;
+
+#[derive(Debug)]
+struct NoModule(String);
+
+impl std::fmt::Display for NoModule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "there is no module `{}` in `modules/`; a module may load those whose names sort before its own",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for NoModule {}
+
+/// Functions are all that a program has besides the language's own and the modules of its bundle.
 fn dialect() -> Dialect {
     Dialect {
-        enable_load: false,
+        enable_load: true,
         enable_keyword_only_arguments: true,
         enable_top_level_stmt: true,
         enable_f_strings: true,
@@ -49,19 +88,14 @@ fn dialect() -> Dialect {
 
 impl Program {
     /// Reads a program and runs its top level.
-    pub(crate) fn load(name: &str, file: &str, source: String, globals: &Globals) -> Result<Self, Mistake> {
+    pub(crate) fn load(
+        name: &str,
+        file: &str,
+        source: String,
+        (globals, modules): (&Globals, &Modules),
+    ) -> Result<Self, Mistake> {
         let length = source.len();
-        let mistake = |error: starlark::Error| mistake(&error, length);
-        let ast = AstModule::parse(file, source, &dialect()).map_err(mistake)?;
-        let module = Module::with_temp_heap(|module| {
-            {
-                let mut evaluator = Evaluator::new(&module);
-                limit(&mut evaluator).map_err(mistake)?;
-                evaluator.eval_module(ast, globals).map_err(mistake)?;
-            }
-            check_signature(&module, length)?;
-            module.freeze().map_err(|error| Mistake { start: 0, end: 0, message: format!("{error:?}") })
-        })?;
+        let module = evaluated(file, source, (globals, modules), |module| check_signature(module, length))?;
         Ok(Self { name: name.to_owned(), module })
     }
 
@@ -79,6 +113,39 @@ impl Program {
             objections(&self.name, answer)
         })
     }
+}
+
+/// Reads a module, and gives the name under which it is loaded.
+pub(crate) fn module(
+    file: &str,
+    source: String,
+    given: (&Globals, &Modules),
+) -> Result<(String, FrozenModule), Mistake> {
+    let name = file.strip_prefix(MODULES).unwrap_or(file).to_owned();
+    Ok((name, evaluated(file, source, given, |_| Ok(()))?))
+}
+
+/// Runs the top level of a source.
+fn evaluated(
+    file: &str,
+    source: String,
+    (globals, modules): (&Globals, &Modules),
+    check: impl FnOnce(&Module<'_>) -> Result<(), Mistake>,
+) -> Result<FrozenModule, Mistake> {
+    let length = source.len();
+    let mistake = |error: starlark::Error| mistake(&error, length);
+    let ast = AstModule::parse(file, source, &dialect()).map_err(mistake)?;
+    let loads = Loads(modules);
+    Module::with_temp_heap(|module| {
+        {
+            let mut evaluator = Evaluator::new(&module);
+            evaluator.set_loader(&loads);
+            limit(&mut evaluator).map_err(mistake)?;
+            evaluator.eval_module(ast, globals).map_err(mistake)?;
+        }
+        check(&module)?;
+        module.freeze().map_err(|error| Mistake { start: 0, end: 0, message: format!("{error:?}") })
+    })
 }
 
 fn limit(evaluator: &mut Evaluator<'_, '_, '_>) -> starlark::Result<()> {

@@ -8,8 +8,8 @@ use serde_json::{Map, Value as Json};
 use starlark::environment::Globals;
 
 use crate::confine;
-use crate::frames::{self, Answer, Asked, Check, Failure, Load, Mistake, Ready, Said};
-use crate::program::{Program, Told};
+use crate::frames::{self, Answer, Asked, Check, Failure, Load, LoadModule, Mistake, Ready, Said};
+use crate::program::{Modules, Program, Told, module};
 use crate::toolbox;
 
 /// Of the protocol.
@@ -24,7 +24,14 @@ const MORE_TIME: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Worker {
     globals: Globals,
-    sets: BTreeMap<String, Vec<Program>>,
+    sets: BTreeMap<String, Set>,
+}
+
+/// The programs of one bundle.
+#[derive(Debug, Default)]
+struct Set {
+    modules: Modules,
+    programs: Vec<Program>,
 }
 
 impl Worker {
@@ -61,6 +68,7 @@ impl Worker {
                 limited = Instant::now();
             }
             let said = match asked {
+                Asked::Module(module) => Said::Loaded(self.module(module)),
                 Asked::Load(load) => Said::Loaded(self.load(load)),
                 Asked::Check(check) => Said::Checked(self.check(&check)),
                 Asked::Forget(forget) => {
@@ -74,17 +82,27 @@ impl Worker {
     }
 
     fn load(&mut self, load: Load) -> Vec<Mistake> {
-        let full = |message: String| vec![Mistake { start: 0, end: 0, message }];
-        if self.sets.len() >= SETS_MAX && !self.sets.contains_key(&load.set) {
-            return full(format!("a worker keeps the programs of {SETS_MAX} bundles at most"));
-        }
-        let set = self.sets.entry(load.set).or_default();
-        if set.len() >= PROGRAMS_MAX {
-            return full(format!("a bundle has {PROGRAMS_MAX} programs at most"));
-        }
-        match Program::load(&load.program, &load.file, load.source, &self.globals) {
+        let set = match room(&mut self.sets, load.set) {
+            Ok(set) => set,
+            Err(full) => return vec![full],
+        };
+        match Program::load(&load.program, &load.file, load.source, (&self.globals, &set.modules)) {
             Ok(program) => {
-                set.push(program);
+                set.programs.push(program);
+                Vec::new()
+            }
+            Err(mistake) => vec![mistake],
+        }
+    }
+
+    fn module(&mut self, LoadModule { set, file, source }: LoadModule) -> Vec<Mistake> {
+        let set = match room(&mut self.sets, set) {
+            Ok(set) => set,
+            Err(full) => return vec![full],
+        };
+        match module(&file, source, (&self.globals, &set.modules)) {
+            Ok((name, module)) => {
+                set.modules.insert(name, module);
                 Vec::new()
             }
             Err(mistake) => vec![mistake],
@@ -101,7 +119,7 @@ impl Worker {
         let none = Map::new();
         let part = |name| check.input.get(name).and_then(Json::as_object).unwrap_or(&none);
         let told = Told { action: part("action"), run: part("run"), principal: part("principal") };
-        for (number, program) in set.iter().enumerate() {
+        for (number, program) in set.programs.iter().enumerate() {
             begins(number);
             match program.check(&told) {
                 Ok(objections) => answer.objections.extend(objections),
@@ -110,6 +128,19 @@ impl Worker {
         }
         answer
     }
+}
+
+/// The set, if it takes one more.
+fn room(sets: &mut BTreeMap<String, Set>, set: String) -> Result<&mut Set, Mistake> {
+    let full = |message: String| Mistake { start: 0, end: 0, message };
+    if sets.len() >= SETS_MAX && !sets.contains_key(&set) {
+        return Err(full(format!("a worker keeps the programs of {SETS_MAX} bundles at most")));
+    }
+    let set = sets.entry(set).or_default();
+    if set.programs.len() + set.modules.len() >= PROGRAMS_MAX {
+        return Err(full(format!("a bundle has {PROGRAMS_MAX} programs and modules at most")));
+    }
+    Ok(set)
 }
 
 /// Says on the third descriptor which program runs, so that the gate can name the one with which a worker was lost. Of the

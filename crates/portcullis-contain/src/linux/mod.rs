@@ -4,7 +4,6 @@ mod files;
 mod git;
 mod helper;
 mod keep;
-mod locate;
 mod order;
 mod place;
 mod probe;

@@ -14,13 +14,13 @@ use std::time::Instant;
 use super::files;
 use super::git::{self as gits, Fetched};
 use super::keep::{Keep, Work};
-use super::locate::Helper;
 use super::order::{BYTES_MAX, Order, PROTOCOL, Report};
 use super::place::Place;
 use super::proxy::{self, Handover, Proxy};
 use super::relay::Relay;
 use super::sockets;
 use super::wait;
+use crate::companion::Companion;
 use crate::error::ContainError;
 use crate::git;
 use crate::learn::Did;
@@ -39,7 +39,7 @@ const LOADER: [&str; 2] = ["LD_", "GLIBC_"];
 /// Runs commands under profiles.
 #[derive(Debug)]
 pub struct Contained {
-    helper: Helper,
+    helper: Companion,
     names: Arc<dyn Names>,
     landlock: Option<u32>,
 }
@@ -58,6 +58,9 @@ struct Told {
     done: Vec<Attempt>,
 }
 
+/// The helper's name, beside the program.
+const HELPER: &str = "portcullis-contain";
+
 /// A command that was run.
 pub(super) struct Ran {
     pub(super) observed: Observed,
@@ -73,7 +76,7 @@ impl Contained {
     /// # Errors
     /// It is missing, others can write it, or it is not the one whose digest was recorded.
     pub fn new() -> Result<Self, ContainError> {
-        Ok(Self { helper: Helper::beside_program()?, names: Arc::new(SystemNames), landlock: None })
+        Ok(Self { helper: Companion::beside_program(HELPER)?, names: Arc::new(SystemNames), landlock: None })
     }
 
     /// With the helper at this path.
@@ -81,7 +84,7 @@ impl Contained {
     /// # Errors
     /// As [`Self::new`].
     pub fn with_helper(path: &Path) -> Result<Self, ContainError> {
-        Ok(Self { helper: Helper::open(path)?, names: Arc::new(SystemNames), landlock: None })
+        Ok(Self { helper: Companion::open(path)?, names: Arc::new(SystemNames), landlock: None })
     }
 
     /// Has the proxy look names up here rather than with the machine's name servers.

@@ -20,8 +20,8 @@ use std::fmt::{self, Debug, Display};
 use serde::Serialize;
 
 use super::{
-    AccessSettings, AnchorTime, AuthoritySettings, Bundle, Citations, EffectSettings, LedgerSettings,
-    MonitorSettings, Scores, VerificationSettings, WorkSettings,
+    AccessSettings, AnchorTime, AuthoritySettings, Bundle, Citations, EffectSettings, EngineSettings,
+    LedgerSettings, MonitorSettings, Scores, VerificationSettings, WorkSettings,
 };
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -100,6 +100,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
         monitors,
         access,
         programs,
+        engines,
         knowledge,
         plans,
         credentials,
@@ -139,6 +140,8 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.monitors(monitors, &new.monitors);
     found.access(access, &new.access);
     found.programs(programs.files(), new.programs.files());
+    found.entries("module", programs.modules(), new.programs.modules());
+    found.engines(engines, &new.engines);
     found.credentials(credentials, &new.credentials);
     found.neutral("knowledge.json", knowledge, &new.knowledge);
     found.neutral("plans/", plans, &new.plans);
@@ -221,6 +224,14 @@ impl Found {
                 |text: Option<&String>| text.map_or_else(|| "none".to_owned(), |text| format!("{text:?}"));
             self.push(format!("`{name}`"), shown(old.get(name)), shown(new.get(name)), direction);
         }
+    }
+
+    /// So do engines.
+    fn engines(&mut self, old: &[EngineSettings], new: &[EngineSettings]) {
+        let of = |all: &[EngineSettings]| -> BTreeMap<String, String> {
+            all.iter().map(|engine| (format!("engine {}", engine.name), format!("{engine:?}"))).collect()
+        };
+        self.programs(&of(old), &of(new));
     }
 
     fn neutral<T: PartialEq + Debug>(&mut self, part: impl Into<String>, old: &T, new: &T) {

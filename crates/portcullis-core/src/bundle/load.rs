@@ -19,9 +19,9 @@ use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns
 use super::toml_table::{File, Table};
 use super::{
     Activities, Activity, ApprovalSettings, Bundle, ContainSettings, ContractModel, ContractSettings,
-    Credential, MonitorSettings, Plan, Programs, Scores, VerificationSettings, WorkSettings, activities,
-    containment, contract_model, contracts, credentials, escalation, flow, ledger, loops, monitors, plans,
-    policies, read_effects, scores, sequences, tools, verification, work,
+    Credential, EngineSettings, MonitorSettings, Plan, Programs, Scores, VerificationSettings, WorkSettings,
+    activities, containment, contract_model, contracts, credentials, engines, escalation, flow, ledger,
+    loops, monitors, plans, policies, read_effects, scores, sequences, tools, verification, work,
 };
 use crate::effect::AttributeType;
 use crate::escalation::EscalationSettings;
@@ -36,6 +36,7 @@ use crate::verdict::Verdict;
 
 const MAIN_FILE: &str = "portcullis.toml";
 const MONITORS_FILE: &str = "monitors.toml";
+const ENGINES_FILE: &str = "engines.toml";
 /// The one version of the bundle layout.
 const BUNDLE_VERSION: u32 = 1;
 
@@ -54,6 +55,8 @@ struct Parts {
     activities: Vec<(Activity, Diagnostic)>,
     access: BTreeMap<String, String>,
     programs: BTreeMap<String, String>,
+    modules: BTreeMap<String, String>,
+    engines: Vec<EngineSettings>,
     monitors: Option<MonitorSettings>,
     contracts: Vec<Placed<ContractSettings>>,
     contract_tools: Vec<Placed<String>>,
@@ -132,9 +135,10 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
 }
 
 /// What a bundle may hold besides READMEs and pictures, for who misspelt it.
-const KNOWN: [&str; 14] = [
+const KNOWN: [&str; 16] = [
     MAIN_FILE,
     MONITORS_FILE,
+    ENGINES_FILE,
     "knowledge.json",
     "tools/",
     "policies/",
@@ -145,6 +149,7 @@ const KNOWN: [&str; 14] = [
     "activities/",
     "access/",
     "programs/",
+    "modules/",
     "contracts/",
     "sequences/",
 ];
@@ -202,6 +207,13 @@ fn read_text(path: &str, text: &str, parts: &mut Parts, diagnostics: &mut Vec<Di
         ("programs", Some("star")) => {
             parts.programs.insert(path.to_owned(), text.to_owned());
         }
+        ("modules", Some("star")) => {
+            parts.modules.insert(path.to_owned(), text.to_owned());
+        }
+        // One file, so that there is one list.
+        ("", Some("toml")) if path == ENGINES_FILE => {
+            parts.engines = with_table(path, text, diagnostics, engines::read).unwrap_or_default();
+        }
         ("", Some("json")) if path == "knowledge.json" => match read_knowledge(path, text) {
             Ok(knowledge) => parts.knowledge = knowledge,
             Err(diagnostic) => diagnostics.push(diagnostic),
@@ -224,7 +236,7 @@ fn read_text(path: &str, text: &str, parts: &mut Parts, diagnostics: &mut Vec<Di
 fn misspelt_ending(path: &str, text: &str, folder: &str, extension: Option<&str>) -> Option<Diagnostic> {
     let ending = match folder {
         "access" => "cedar",
-        "programs" => "star",
+        "programs" | "modules" => "star",
         "tests" => "md",
         "tools" | "policies" | "plans" | "tables" | "functions" | "activities" | "contracts"
         | "sequences" => "toml",
@@ -393,7 +405,8 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         verification: main.verification,
         monitors: parts.monitors.map_or_else(MonitorSettings::built_in, Arc::new),
         access: AccessSettings { files: parts.access, ..main.access },
-        programs: Programs::new(parts.programs),
+        programs: Programs::new(parts.programs, parts.modules),
+        engines: parts.engines,
         knowledge: parts.knowledge,
         plans: parts.plans.into_iter().map(|plan| plan.value).collect(),
         credentials: main.credentials.into_iter().map(|credential| credential.value).collect(),

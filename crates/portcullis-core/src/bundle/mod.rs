@@ -12,6 +12,8 @@
 //! activities/*.toml      [[activity]] what people do, by the words they use for it
 //! access/*.cedar         who may do what to which resource
 //! programs/*.star        guard programs: conditions that have to be computed; they only narrow
+//! modules/*.star         what programs load
+//! engines.toml           executables that are asked about actions; they only narrow
 //! contracts/*.toml       [[contract]] statements that replies and results must keep
 //! tests/*.md             cases: a transcript and the verdict it must get
 //! ```
@@ -26,6 +28,7 @@ mod contract_model;
 mod contracts;
 mod credentials;
 mod diagnostic;
+mod engines;
 mod escalation;
 mod flow;
 mod ledger;
@@ -62,13 +65,14 @@ pub use containment::{
 pub use contract_model::ContractModel;
 pub use contracts::{ContractJudge, ContractSettings, OnFail, REPAIR_STRATEGIES};
 pub use diagnostic::{Diagnostic, nearest};
+pub use engines::{ENGINES_MAX, EngineSettings};
 pub use flow::FlowSettings;
 pub use ledger::{AnchorTime, LedgerSettings};
 pub use lint::Lint;
 pub use loops::LoopSettings;
 pub use monitors::{ACTS, Met, MonitorSettings, Need, Pattern, Places, Weights};
 pub use profiles::{BUILT_IN_PROFILES, built_in_profile, read_profile, registries};
-pub use programs::Programs;
+pub use programs::{NAME_BYTES_MAX, Programs};
 pub use scores::Scores;
 pub use settings::{AccessSettings, EffectSettings, FunctionRole, SqlDialect, TableColumns};
 pub use snapshot::{Bundle, Credential, Plan, PlanStep, PolicyRef};

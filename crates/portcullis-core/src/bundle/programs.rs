@@ -1,24 +1,33 @@
-//! The guard programs of a bundle: the text only.
+//! The guard programs of a bundle, and the modules that they load: the text only.
 
 use std::collections::BTreeMap;
 
 use crate::id::{Digest, DigestBuilder};
 
-/// Guard programs by path. They are checked and run by what a [`Compiler`](super::Compiler) made.
+/// The longest name of a program, a module or an engine, in bytes.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// Guard programs and modules by path. They are checked and run by what a [`Compiler`](super::Compiler) made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Programs {
     files: BTreeMap<String, String>,
+    modules: BTreeMap<String, String>,
     digest: Digest,
 }
 
 impl Programs {
-    /// Programs by path.
-    pub fn new(files: BTreeMap<String, String>) -> Self {
-        let digest =
-            files.iter().fold(DigestBuilder::new("portcullis/programs/v1"), |digest, (path, text)| {
-                digest.part(path.as_bytes()).part(text.as_bytes())
-            });
-        Self { digest: digest.finish(), files }
+    /// Programs and modules by path.
+    pub fn new(files: BTreeMap<String, String>, modules: BTreeMap<String, String>) -> Self {
+        let all = modules.iter().chain(&files);
+        let digest = all.fold(DigestBuilder::new("portcullis/programs/v1"), |digest, (path, text)| {
+            digest.part(path.as_bytes()).part(text.as_bytes())
+        });
+        Self { digest: digest.finish(), files, modules }
+    }
+
+    /// The modules by path.
+    pub fn modules(&self) -> &BTreeMap<String, String> {
+        &self.modules
     }
 
     /// The files by path.

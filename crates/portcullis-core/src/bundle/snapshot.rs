@@ -12,6 +12,7 @@ use super::containment::ContainSettings;
 use super::contract_model::ContractModel;
 use super::contracts::ContractSettings;
 use super::diagnostic::Diagnostic;
+use super::engines::EngineSettings;
 use super::flow::FlowSettings;
 use super::ledger::LedgerSettings;
 use super::loops::LoopSettings;
@@ -80,6 +81,8 @@ pub struct Bundle {
     pub access: AccessSettings,
     /// Conditions that have to be computed.
     pub programs: Programs,
+    /// Executables of the operator that are asked about actions.
+    pub engines: Vec<EngineSettings>,
     /// Documents by id.
     pub knowledge: BTreeMap<String, String>,
     /// Plan templates.

@@ -33,14 +33,20 @@ fn shared() -> Arc<Pool> {
 
 /// Programs by name, loaded; or their mistakes.
 fn load(pool: &Arc<Pool>, programs: &[(&str, &str)]) -> Result<Arc<ProgramSet>, Vec<String>> {
+    let paths: Vec<String> = programs.iter().map(|(name, _)| format!("programs/{name}.star")).collect();
+    let files: Vec<(&str, &str)> =
+        paths.iter().zip(programs).map(|(path, (_, text))| (path.as_str(), *text)).collect();
+    load_files(pool, &files)
+}
+
+/// Files of a bundle by path, loaded; or their mistakes.
+fn load_files(pool: &Arc<Pool>, sources: &[(&str, &str)]) -> Result<Arc<ProgramSet>, Vec<String>> {
     let policy = "[[policy]]\nname = 'p'\nallowed_types = []\nmax_steps = 1\nmax_side_effects = 1\n";
     let mut files: BTreeMap<String, Vec<u8>> =
         [("portcullis.toml", "version = 1\n"), ("policies/p.toml", policy)]
             .map(|(path, text)| (path.to_owned(), text.into()))
             .into();
-    files.extend(
-        programs.iter().map(|(name, text)| (format!("programs/{name}.star"), text.as_bytes().to_vec())),
-    );
+    files.extend(sources.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())));
     let bundle = Bundle::load(&files)
         .map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect::<Vec<String>>())?;
     let set = compile(&bundle, Ok(Arc::clone(pool)));

@@ -129,3 +129,44 @@ fn an_engine_that_is_none_is_an_error_and_the_set_denies() {
         portcullis_program::pool::Pool::start(portcullis_program::Engine::open(&path).unwrap()).unwrap_err();
     assert!(error.to_string().contains("cannot be used"), "{error}");
 }
+
+/// A bundle with modules and one program, loaded; or its mistakes.
+fn with_modules(modules: &[(&str, &str)], program: &str) -> Result<Vec<Objection>, Vec<String>> {
+    let sources: Vec<(String, &str)> =
+        modules.iter().map(|(name, text)| (format!("modules/{name}.star"), *text)).collect();
+    let mut files: Vec<(&str, &str)> = sources.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    files.push(("programs/x.star", program));
+    let set = crate::load_files(&shared(), &files)?;
+    Ok(answer(set.check(&told("tea").to_string(), &format!("{modules:?} {program}"))).unwrap().objections)
+}
+
+#[test]
+fn programs_load_modules_and_modules_those_before_them() {
+    let limits = "LIMIT = 3\n\ndef over(n):\n    return n > LIMIT\n";
+    let words = "load(\"limits.star\", \"over\")\n\ndef long(text):\n    return over(len(text))\n";
+    let program = "load(\"words.star\", \"long\")\n\ndef check(action, run, principal):\n    if long(action.args[\"text\"] + \"!\"):\n        return deny(\"long\")\n";
+    let said = with_modules(&[("limits", limits), ("words", words)], program).unwrap();
+    assert_eq!(said.len(), 1);
+
+    let later = with_modules(&[("a", words), ("limits", limits)], program).unwrap_err();
+    assert!(
+        later[0].contains("there is no module `limits.star`") && later[0].contains("modules/a.star:1"),
+        "{later:?}"
+    );
+    let missing = with_modules(&[], program).unwrap_err();
+    assert!(missing[0].contains("there is no module `words.star`"), "{missing:?}");
+    let file = with_modules(&[], &program.replace("words.star", "/etc/passwd")).unwrap_err();
+    assert!(file[0].contains("there is no module"), "{file:?}");
+    let broken = with_modules(&[("words", "def long(text)\n")], program).unwrap_err();
+    assert!(broken.len() == 1 && broken[0].contains("modules/words.star"), "{broken:?}");
+}
+
+#[test]
+fn a_module_is_part_of_what_is_loaded_again_and_its_names_are_frozen() {
+    let module = "SEEN = []\n\ndef see(text):\n    SEEN.append(text)\n    return len(SEEN)\n";
+    let program = "load(\"seen.star\", \"see\")\n\ndef check(action, run, principal):\n    return deny(str(see(\"x\")))\n";
+    let files = [("modules/seen.star", module), ("programs/x.star", program)];
+    let set = crate::load_files(&shared(), &files).unwrap();
+    let said = answer(set.check(&told("tea").to_string(), "frozen")).unwrap();
+    assert!(said.objections.is_empty() && said.failures[0].why.contains("mmutable"), "{said:?}");
+}

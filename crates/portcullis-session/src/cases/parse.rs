@@ -8,6 +8,7 @@ use portcullis_core::event::{Control, OutcomeStatus, Place};
 use portcullis_core::observed::Observed;
 use portcullis_core::principal::Principal;
 use portcullis_core::profile::Level;
+use portcullis_core::program::{self, Says};
 use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
@@ -99,6 +100,8 @@ pub enum StepKind {
     Sees(String),
     /// What other runs of the principal have used up.
     Used(Used),
+    /// An engine says this of every action from here on.
+    Engine(String, program::Answer),
     /// Another run of the principal makes this call, which succeeds.
     Elsewhere {
         /// Name or id of the tool.
@@ -229,7 +232,7 @@ fn parse_block(block: &[(usize, &str)]) -> Result<Vec<Step>, CaseError> {
 }
 
 /// The words that a step begins with.
-const STEP_WORDS: [&str; 33] = [
+const STEP_WORDS: [&str; 34] = [
     "policy",
     "directory",
     "time",
@@ -255,6 +258,7 @@ const STEP_WORDS: [&str; 33] = [
     "sees",
     "used",
     "elsewhere",
+    "engine",
     "parent",
     "children",
     "contained",
@@ -345,6 +349,11 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         "accepted" => StepKind::Accepted(rest.string()?),
         "sees" => StepKind::Sees(rest.string()?),
         "used" => StepKind::Used(used(rest.json()?)?),
+        "engine" => {
+            let name = rest.word().to_owned();
+            let answer = engine_says(&name, rest.word(), &mut rest)?;
+            StepKind::Engine(name, answer)
+        }
         "elsewhere" => match call(&mut rest)? {
             StepKind::Call { tool, arguments } => StepKind::Elsewhere { tool, arguments },
             other => other,
@@ -391,6 +400,27 @@ fn known_fields(what: &str, given: Value, known: &[&str]) -> Result<Value, Strin
             Err(format!("`{wrong}` is not a field of `{what}` ({help})"))
         }
     }
+}
+
+/// What an engine says of an action, and why.
+fn engine_says(engine: &str, word: &str, rest: &mut Rest<'_>) -> Result<program::Answer, String> {
+    let says = match word {
+        "silent" => return Ok(program::Answer::default()),
+        "denies" => Says::Deny,
+        "holds" => Says::Hold,
+        other => {
+            return Err(format!(
+                "`{other}` is not what an engine says: silent, denies \"WHY\", holds \"WHY\""
+            ));
+        }
+    };
+    let objection = program::Objection {
+        program: engine.to_owned(),
+        says,
+        reasons: vec![rest.string()?],
+        denied: Vec::new(),
+    };
+    Ok(program::Answer { objections: vec![objection], failures: Vec::new() })
 }
 
 /// What the run above says, and by which of its rules.

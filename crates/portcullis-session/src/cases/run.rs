@@ -129,7 +129,7 @@ fn run_case(case: &Case, bundle: &Arc<Bundle>, pipeline: &Arc<Pipeline>, report:
         Ok(dry) => {
             let mut runner = Runner {
                 case,
-                dry,
+                dry: dry.with_silent_engines(),
                 report,
                 planned: None,
                 confidence: None,
@@ -208,6 +208,7 @@ impl Runner<'_> {
             StepKind::Refuse => self.answer(step.line, None),
             StepKind::Control(control) => self.dry.control(*control, None),
             StepKind::Used(used) => self.dry.used_elsewhere(*used),
+            StepKind::Engine(name, answer) => self.dry.engine_says(name, answer.clone()),
             StepKind::Elsewhere { tool, arguments } => self.dry.called_elsewhere(tool, arguments.clone()),
             StepKind::Parent(answer) => self.dry.parent_says(answer.clone()),
             StepKind::Observed(observed) => self.observed(step, observed),

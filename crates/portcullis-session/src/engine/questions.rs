@@ -23,6 +23,7 @@ impl Engine {
         let is_asked = |name: &&str| match *name {
             CONTAIN_SOURCE => proposal.contains,
             program::SOURCE => !self.bundle.programs.is_empty(),
+            program::ENGINE_SOURCE => !self.bundle.engines.is_empty(),
             _ => true,
         };
         let names = self.pipeline.sources(Hook::Action).filter(is_asked);
@@ -37,7 +38,8 @@ impl Engine {
         let context = read.in_context(context);
         let mut requests = sources.answerable(self.pipeline.needs(&context, &pending));
         requests.retain(|request| contains || request.source != CONTAIN_SOURCE);
-        let told = requests.iter().any(|request| request.source == program::SOURCE);
+        let is_told = |source: &str| [program::SOURCE, program::ENGINE_SOURCE].contains(&source);
+        let told = requests.iter().any(|request| is_told(&request.source));
         // What cannot be told is not asked, which is a denial.
         let told = told.then(|| check::input(&context, &action, at).ok()).flatten();
         Asked::of(requests, || Shown { told, ..self.shown(&pending.subject) })

@@ -33,6 +33,7 @@ mod delegation;
 #[cfg(test)]
 mod display;
 #[cfg(test)]
+mod engines;
 mod erase;
 #[cfg(target_os = "linux")]
 #[cfg(test)]

@@ -1,0 +1,139 @@
+//! What runs programs: an executable that speaks the worker protocol, how its workers are started, and what they have.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use portcullis_contain::{Companion, CompanionError, Missing, settle};
+use portcullis_core::bundle::EngineSettings;
+use portcullis_core::profile::{Places, Profile};
+
+/// The engine's name, beside the program.
+const NAME: &str = "portcullis-starlark";
+/// Workers of the engine of guard programs. Each is idle nearly always, and has some 9 MB.
+const WORKERS: usize = 4;
+/// How long one has for all programs of a bundle.
+const CHECK_WAIT: Duration = Duration::from_millis(200);
+/// A check that took longer may have left its memory in pieces: it is replaced.
+const STRAINED: Duration = Duration::from_millis(20);
+
+/// The engine cannot be used.
+pub type EngineError = CompanionError;
+
+/// An engine, open: what was checked is what is executed.
+#[derive(Debug)]
+pub struct Engine {
+    executable: Companion,
+    runs: Runs,
+}
+
+#[derive(Debug)]
+enum Runs {
+    /// It takes its powers away itself.
+    Itself,
+    /// `portcullis run` takes them away before it starts.
+    Contained(Contained),
+}
+
+#[derive(Debug)]
+struct Contained {
+    portcullis: PathBuf,
+    /// As JSON.
+    profile: String,
+    arguments: Vec<String>,
+    workers: usize,
+    wait: Duration,
+}
+
+impl Engine {
+    /// The engine of guard programs beside the running program.
+    ///
+    /// # Errors
+    /// It is not there, others can write it, or it has another digest than was recorded when it was installed.
+    pub fn beside_program() -> Result<Self, EngineError> {
+        Ok(Self { executable: Companion::beside_program(NAME)?, runs: Runs::Itself })
+    }
+
+    /// The engine of guard programs at this path.
+    ///
+    /// # Errors
+    /// As [`Self::beside_program`].
+    pub fn open(path: &Path) -> Result<Self, EngineError> {
+        Ok(Self { executable: Companion::open(path)?, runs: Runs::Itself })
+    }
+
+    /// An engine that a bundle names, which `portcullis` at this path runs under a profile.
+    ///
+    /// # Errors
+    /// As [`Self::beside_program`], or the profile cannot be had.
+    pub fn of_bundle(
+        settings: &EngineSettings,
+        profile: Profile,
+        portcullis: PathBuf,
+    ) -> Result<Self, EngineError> {
+        let executable = Companion::with_digest(&settings.command, &settings.sha256)?;
+        let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        let folder = settings.command.parent();
+        let places = Places { workspace: folder, home: home.as_deref(), here: folder };
+        let of_profile = |why: String| executable.wrong(format!("its profile `{}`: {why}", settings.profile));
+        let placed = profile.at(&places).map_err(of_profile)?;
+        let settled = settle(placed, home.as_deref(), Missing::Refused);
+        let settled = settled.map_err(|error| of_profile(error.to_string()))?;
+        let profile = serde_json::to_string(&settled).map_err(|error| of_profile(error.to_string()))?;
+        let runs = Runs::Contained(Contained {
+            portcullis,
+            profile,
+            arguments: settings.arguments.clone(),
+            workers: settings.workers,
+            wait: Duration::from_millis(settings.wait_ms.into()),
+        });
+        Ok(Self { executable, runs })
+    }
+
+    /// The command of a worker.
+    pub(crate) fn worker(&self) -> Command {
+        match &self.runs {
+            Runs::Itself => {
+                let mut command = Command::new(self.executable.executable());
+                // Each further arena would reserve the address space that a worker has.
+                command.arg("worker").env_clear().env("MALLOC_ARENA_MAX", "1");
+                command
+            }
+            Runs::Contained(Contained { portcullis, profile, arguments, .. }) => {
+                let mut command = Command::new(portcullis);
+                command.args(["run", "--profile-json", profile, "--"]);
+                command.arg(self.executable.path()).args(arguments).arg("worker");
+                command
+            }
+        }
+    }
+
+    /// How many workers it has.
+    pub(crate) fn workers(&self) -> usize {
+        match &self.runs {
+            Runs::Itself => WORKERS,
+            Runs::Contained(contained) => contained.workers,
+        }
+    }
+
+    /// How long a worker has for an answer.
+    pub(crate) fn wait(&self) -> Duration {
+        match &self.runs {
+            Runs::Itself => CHECK_WAIT,
+            Runs::Contained(contained) => contained.wait,
+        }
+    }
+
+    /// After how long an answer its worker is replaced.
+    pub(crate) fn strained(&self) -> Option<Duration> {
+        match &self.runs {
+            Runs::Itself => Some(STRAINED),
+            Runs::Contained(_) => None,
+        }
+    }
+
+    /// The same engine with another problem.
+    pub(crate) fn wrong(&self, problem: String) -> EngineError {
+        self.executable.wrong(problem)
+    }
+}
