@@ -99,7 +99,13 @@ fn past(criterion: &mut Criterion) {
             let now = Now { at: Timestamp::from_micros(i64::MAX), step: state.steps() + 1, seq: state.seq() };
             group.bench_function(BenchmarkId::new(format!("{rules} rules"), age), |bencher| {
                 bencher.iter(|| {
-                    bundle.sequences.fired(&workload::tool(1), black_box(action.marked()), state.marks(), now)
+                    bundle.sequences.fired(
+                        &workload::tool(1),
+                        black_box(action.marked()),
+                        state.marks(),
+                        &[],
+                        now,
+                    )
                 });
             });
         }

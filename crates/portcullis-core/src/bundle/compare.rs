@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use super::{
     AccessSettings, AnchorTime, AuthoritySettings, Bundle, Citations, EffectSettings, EngineSettings,
-    LedgerSettings, MonitorSettings, Scores, VerificationSettings, WorkSettings,
+    LedgerSettings, MonitorSettings, Programs, Scores, VerificationSettings, WorkSettings,
 };
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -139,9 +139,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.contract_model(contract_model.as_ref(), new.contract_model.as_ref());
     found.monitors(monitors, &new.monitors);
     found.access(access, &new.access);
-    found.programs(programs.files(), new.programs.files());
-    found.entries("module", programs.modules(), new.programs.modules());
-    found.engines(engines, &new.engines);
+    found.programs((programs, engines), (&new.programs, &new.engines));
     found.credentials(credentials, &new.credentials);
     found.neutral("knowledge.json", knowledge, &new.knowledge);
     found.neutral("plans/", plans, &new.plans);
@@ -210,8 +208,22 @@ impl Found {
         }
     }
 
-    /// Programs only narrow: one more is tighter, one less looser.
-    fn programs(&mut self, old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) {
+    /// Programs, what they load, and engines.
+    fn programs(
+        &mut self,
+        (old, old_engines): (&Programs, &[EngineSettings]),
+        (new, new_engines): (&Programs, &[EngineSettings]),
+    ) {
+        let engines = |all: &[EngineSettings]| -> BTreeMap<String, String> {
+            all.iter().map(|engine| (format!("engine {}", engine.name), format!("{engine:?}"))).collect()
+        };
+        self.narrowing(old.files(), new.files());
+        self.entries("module", old.modules(), new.modules());
+        self.narrowing(&engines(old_engines), &engines(new_engines));
+    }
+
+    /// What can only narrow: one more is tighter, one less looser.
+    fn narrowing(&mut self, old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) {
         let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         for name in names {
             let direction = match (old.get(name), new.get(name)) {
@@ -224,14 +236,6 @@ impl Found {
                 |text: Option<&String>| text.map_or_else(|| "none".to_owned(), |text| format!("{text:?}"));
             self.push(format!("`{name}`"), shown(old.get(name)), shown(new.get(name)), direction);
         }
-    }
-
-    /// So do engines.
-    fn engines(&mut self, old: &[EngineSettings], new: &[EngineSettings]) {
-        let of = |all: &[EngineSettings]| -> BTreeMap<String, String> {
-            all.iter().map(|engine| (format!("engine {}", engine.name), format!("{engine:?}"))).collect()
-        };
-        self.programs(&of(old), &of(new));
     }
 
     fn neutral<T: PartialEq + Debug>(&mut self, part: impl Into<String>, old: &T, new: &T) {

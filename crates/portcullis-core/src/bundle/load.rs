@@ -63,6 +63,19 @@ struct Parts {
     sequences: sequences::Parts,
 }
 
+impl Parts {
+    /// The files of a folder that are kept as they are: others read them.
+    fn as_text(&mut self, folder: &str, extension: Option<&str>) -> Option<&mut BTreeMap<String, String>> {
+        match (folder, extension) {
+            ("access", Some("cedar")) => Some(&mut self.access),
+            ("programs", Some("star")) => Some(&mut self.programs),
+            ("modules", Some("star")) => Some(&mut self.modules),
+            ("tests", Some("md")) => Some(&mut self.tests),
+            _ => None,
+        }
+    }
+}
+
 struct Main {
     mode: Mode,
     unknown_tools: Verdict,
@@ -156,7 +169,12 @@ const KNOWN: [&str; 16] = [
 
 fn read_text(path: &str, text: &str, parts: &mut Parts, diagnostics: &mut Vec<Diagnostic>) {
     let folder = path.split_once('/').map_or("", |(folder, _)| folder);
-    match (folder, path.rsplit_once('.').map(|(_, extension)| extension)) {
+    let extension = path.rsplit_once('.').map(|(_, extension)| extension);
+    if let Some(files) = parts.as_text(folder, extension) {
+        files.insert(path.to_owned(), text.to_owned());
+        return;
+    }
+    match (folder, extension) {
         ("", Some("toml")) if path == MAIN_FILE => {
             parts.main = with_table(path, text, diagnostics, read_main);
         }
@@ -201,15 +219,6 @@ fn read_text(path: &str, text: &str, parts: &mut Parts, diagnostics: &mut Vec<Di
         ("sequences", Some("toml")) => {
             with_table(path, text, diagnostics, |file, table| parts.sequences.read(file, table));
         }
-        ("access", Some("cedar")) => {
-            parts.access.insert(path.to_owned(), text.to_owned());
-        }
-        ("programs", Some("star")) => {
-            parts.programs.insert(path.to_owned(), text.to_owned());
-        }
-        ("modules", Some("star")) => {
-            parts.modules.insert(path.to_owned(), text.to_owned());
-        }
         // One file, so that there is one list.
         ("", Some("toml")) if path == ENGINES_FILE => {
             parts.engines = with_table(path, text, diagnostics, engines::read).unwrap_or_default();
@@ -218,9 +227,6 @@ fn read_text(path: &str, text: &str, parts: &mut Parts, diagnostics: &mut Vec<Di
             Ok(knowledge) => parts.knowledge = knowledge,
             Err(diagnostic) => diagnostics.push(diagnostic),
         },
-        ("tests", Some("md")) => {
-            parts.tests.insert(path.to_owned(), text.to_owned());
-        }
         (_, Some("toml" | "json" | "cedar" | "star")) => {
             diagnostics.push(
                 Diagnostic::new(path, text, 0..0, "this file does not belong in a bundle")
@@ -346,6 +352,14 @@ fn read_knowledge(path: &str, text: &str) -> Result<BTreeMap<String, String>, Di
         .collect()
 }
 
+/// The place of a runtime policy among those there are.
+fn place_of(wanted: &Placed<String>, names: &[&str], diagnostics: &mut Vec<Diagnostic>) -> usize {
+    names.iter().position(|name| *name == wanted.value).unwrap_or_else(|| {
+        diagnostics.push(unknown("runtime policy", wanted, names));
+        0
+    })
+}
+
 /// Checks what the files say of each other and builds the bundle.
 fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> Option<Bundle> {
     // A policy that could not be read is missing below; that it is missing is not a mistake of its own.
@@ -356,14 +370,8 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
     let main = parts.main?;
     let (policies, policy_places) = unplaced(parts.policies);
     let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
-    let default_policy = match &main.policy {
-        None => 0,
-        Some(_) if unread => 0,
-        Some(wanted) => names.iter().position(|name| *name == wanted.value).unwrap_or_else(|| {
-            diagnostics.push(unknown("runtime policy", wanted, &names));
-            0
-        }),
-    };
+    let wanted = main.policy.as_ref().filter(|_| !unread);
+    let default_policy = wanted.map_or(0, |wanted| place_of(wanted, &names, diagnostics));
     if !unread {
         check_credentials(&main.credentials, &names, diagnostics);
     }

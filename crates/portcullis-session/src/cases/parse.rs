@@ -340,21 +340,39 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
             StepKind::Place(serde_json::from_value(given).map_err(|error| format!("not a place: {error}"))?)
         }
         "surface" => StepKind::Surface(rest.string()?),
+        "changed" => StepKind::Changed(rest.string()?),
+        "accepted" => StepKind::Accepted(rest.string()?),
+        "sees" => StepKind::Sees(rest.string()?),
+        "pause" => StepKind::Control(Control::Pause),
+        "halt" => StepKind::Control(Control::Halt),
+        "resume" => StepKind::Control(Control::Resume),
+        "freeze" => StepKind::Control(Control::Freeze),
+        "release-reads" => StepKind::Control(Control::ReleaseReads),
+        "release" => StepKind::Control(Control::Release),
+        _ => known_from_outside(word, &mut rest)?,
+    };
+    let expect = rest.expectation()?;
+    if expect.is_some() && !kind.is_judged() {
+        return Err("only `call`, `think`, `input`, `result`, `observed` and `output` have a verdict".into());
+    }
+    Ok((kind, expect))
+}
+
+/// What is known from outside of the run: of other runs, of what was seen, of what others say.
+fn known_from_outside(word: &str, rest: &mut Rest<'_>) -> Result<StepKind, String> {
+    Ok(match word {
         "judged" => {
             let contract = rest.string()?;
             StepKind::Judged(contract, judgement(rest.word())?)
         }
         "rewritten" => StepKind::Rewritten(rest.string()?),
-        "changed" => StepKind::Changed(rest.string()?),
-        "accepted" => StepKind::Accepted(rest.string()?),
-        "sees" => StepKind::Sees(rest.string()?),
         "used" => StepKind::Used(used(rest.json()?)?),
         "engine" => {
             let name = rest.word().to_owned();
-            let answer = engine_says(&name, rest.word(), &mut rest)?;
+            let answer = engine_says(&name, rest.word(), rest)?;
             StepKind::Engine(name, answer)
         }
-        "elsewhere" => match call(&mut rest)? {
+        "elsewhere" => match call(rest)? {
             StepKind::Call { tool, arguments } => StepKind::Elsewhere { tool, arguments },
             other => other,
         },
@@ -369,22 +387,11 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
             StepKind::Unshown(title, missing)
         }
         "children" => StepKind::Children(used(rest.json()?)?),
-        "pause" => StepKind::Control(Control::Pause),
-        "halt" => StepKind::Control(Control::Halt),
-        "resume" => StepKind::Control(Control::Resume),
-        "freeze" => StepKind::Control(Control::Freeze),
-        "release-reads" => StepKind::Control(Control::ReleaseReads),
-        "release" => StepKind::Control(Control::Release),
         other => {
             let hint = portcullis_core::bundle::nearest(other, &STEP_WORDS).unwrap_or("call");
             return Err(format!("`{other}` is not a step (did you mean `{hint}`?)"));
         }
-    };
-    let expect = rest.expectation()?;
-    if expect.is_some() && !kind.is_judged() {
-        return Err("only `call`, `think`, `input`, `result`, `observed` and `output` have a verdict".into());
-    }
-    Ok((kind, expect))
+    })
 }
 
 /// An object with no other fields than these: a misspelt one would say nothing, and the test would pass for it.

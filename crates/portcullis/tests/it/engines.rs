@@ -68,7 +68,8 @@ fn bundle(folder: &Path) -> Option<PathBuf> {
     fs::write(&engine, &text).unwrap();
     fs::set_permissions(&engine, fs::Permissions::from_mode(0o755)).unwrap();
     let digest = Command::new("sha256sum").arg(&engine).output().unwrap();
-    let sha256 = String::from_utf8(digest.stdout).unwrap()[..64].to_owned();
+    let printed = String::from_utf8(digest.stdout).unwrap();
+    let sha256 = printed.split_whitespace().next().unwrap();
     let bundle = folder.join("bundle");
     for (path, text) in [
         ("portcullis.toml", "version = 1\n".to_owned()),

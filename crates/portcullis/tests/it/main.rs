@@ -34,6 +34,7 @@ mod delegation;
 mod display;
 #[cfg(test)]
 mod engines;
+#[cfg(test)]
 mod erase;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
