@@ -68,11 +68,18 @@ impl Companion {
         }
     }
 
-    /// The program at this path, which has to have this digest: 64 hexadecimal digits of its SHA-256.
+    /// The program at this path, which has to have this digest: 64 hexadecimal digits of its SHA-256. Others can write
+    /// neither it nor its folder, so that it can be executed by its name as well.
     ///
     /// # Errors
     /// As [`Self::beside_program`].
     pub fn with_digest(path: &Path, sha256: &str) -> Result<Self, CompanionError> {
+        let wrong = |problem: String| CompanionError { path: path.to_owned(), problem };
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let meta = folder.metadata().map_err(|error| wrong(format!("its folder: {error}")))?;
+        if meta.mode() & WRITABLE != 0 {
+            return Err(wrong(format!("others can write its folder: `chmod go-w {}`", folder.display())));
+        }
         let advice = format!("{sha256} is required: review the new one, and then write its digest");
         Self::found(path, "")?.holds_to(sha256, &advice)
     }
@@ -168,5 +175,8 @@ mod tests {
         assert!(Companion::with_digest(&path, ABC).is_ok());
         let other = Companion::with_digest(&path, &ABC.replace('a', "b")).unwrap_err().to_string();
         assert!(other.contains(ABC) && other.contains("is required"), "{other}");
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        let open = Companion::with_digest(&path, ABC).unwrap_err().to_string();
+        assert!(open.contains("its folder"), "{open}");
     }
 }

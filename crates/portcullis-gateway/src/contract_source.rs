@@ -28,6 +28,8 @@ use portcullis_session::gate::Gate;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
+use crate::engine_source::is_own;
+
 /// Longest time for one text, whatever the bundle says: clients of the gate wait 30 s for an answer.
 const WAIT_MAX: Duration = Duration::from_secs(25);
 /// How much longer than its work a text is waited for, so that the answer says what was too slow.
@@ -61,12 +63,6 @@ impl ContractSource {
     pub(crate) fn answer_for(&self, gate: &Arc<Gate>) {
         let _only_the_first = self.gate.set(Arc::downgrade(gate));
     }
-}
-
-/// Whether a bundle is the daemon's own, as it is now.
-fn is_own(gate: Option<&Arc<Gate>>, bundle: &Bundle) -> bool {
-    let own = gate.and_then(|gate| gate.bundles().get(None).ok());
-    own.is_some_and(|(_, own)| own.digest() == bundle.digest())
 }
 
 impl FactSource for ContractSource {

@@ -10,6 +10,7 @@ mod contract_source;
 pub mod cosign;
 pub mod daemon;
 pub mod demo;
+mod engine_source;
 mod fetch;
 pub mod governance;
 pub mod home;

@@ -27,7 +27,6 @@ use portcullis_guards::contracts::{self, answer::ContractAnswer};
 
 use crate::delegated::Delegated;
 use crate::engine::Asking;
-use crate::engines::EngineSource;
 use crate::principals::Past;
 pub use crate::principals::past::OfPrincipal;
 use crate::programs::{self, ProgramSource};
@@ -138,7 +137,7 @@ pub struct FactSources {
 impl Default for FactSources {
     fn default() -> Self {
         let none = Self { by_name: BTreeMap::new(), wait: FACTS_WAIT };
-        none.with(Arc::new(ProgramSource)).with(Arc::new(EngineSource))
+        none.with(Arc::new(ProgramSource))
     }
 }
 

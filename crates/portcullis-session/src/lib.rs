@@ -16,7 +16,6 @@ mod delegated;
 mod denial;
 pub mod dry;
 pub mod engine;
-mod engines;
 pub mod env;
 pub mod error;
 pub mod facts;

@@ -173,6 +173,28 @@ fn an_engine_objects_within_its_profile_and_what_goes_wrong_with_it_denies() {
     assert_eq!(replayed.code, 0, "{}{}", replayed.stdout, replayed.stderr);
 }
 
+/// A client may name a bundle for its runs, and must not have the daemon execute what that bundle names.
+#[test]
+fn an_engine_of_a_bundle_that_a_client_named_is_not_started() {
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let Some(bundle) = bundle(folder.path()) else { return };
+    let state = State::new();
+    runtime().block_on(async {
+        let home = Home::at(&state.home()).unwrap();
+        let program = Some(PathBuf::from(env!("CARGO_BIN_EXE_portcullis")));
+        let start = StartOptions { program, ..StartOptions::default() };
+        let named = OpenRun {
+            surface: "test".into(),
+            bundle: Some(bundle.to_str().unwrap().to_owned()),
+            ..OpenRun::default()
+        };
+        let run = Run::open(&home, start, named).await.unwrap();
+        let (rule, words) = says(&run, "reply", "Your order is on its way.").await;
+        assert_eq!(rule, "gate/fact-missing");
+        assert!(words.contains("only the bundle that the daemon serves"), "{words}");
+    });
+}
+
 #[test]
 fn an_engine_that_was_changed_is_not_started() {
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
