@@ -28,8 +28,11 @@ const BELOW_SESSION: &[&str] = &[
 ];
 
 /// What the tests of a crate may use beyond the crate itself: the Markdown cases of guards are run by a session.
-const FOR_TESTS: &[(&str, &str)] =
-    &[("portcullis-access", "portcullis-session"), ("portcullis-guards", "portcullis-session")];
+const FOR_TESTS: &[(&str, &str)] = &[
+    ("portcullis-access", "portcullis-session"),
+    ("portcullis-compile", "portcullis-session"),
+    ("portcullis-guards", "portcullis-session"),
+];
 
 /// One crate's allowance.
 struct Rule {
@@ -80,6 +83,7 @@ const RULES: &[Rule] = &[
         ours: Ours::Only(&[CORE, "portcullis-contracts", "portcullis-program", "portcullis-access"]),
         pure: false,
     },
+    Rule { name: "portcullis-compile", ours: Ours::Only(&[CORE]), pure: true },
     Rule { name: "portcullis-ledger", ours: Ours::Only(&[CORE, PROOF]), pure: false },
     Rule { name: "portcullis-session", ours: Ours::Only(BELOW_SESSION), pure: false },
     Rule {

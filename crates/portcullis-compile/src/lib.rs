@@ -1,0 +1,24 @@
+//! From a guard request in plain English to a *draft*: files of a bundle, tests, a back-translation, and what the request
+//! leaves open. There is no model here: a request is read in one way, or not at all.
+//!
+//! ```text
+//! request -> read -> rules -> emit -> files of a bundle
+//!               \-> questions     \-> tests, by a model of the rules that shares no code with what is emitted
+//! ```
+//!
+//! [`read`] is a tolerant grammar over normalised English: it looks for who, which calls, how many, how much, when, and
+//! what came before, and every word that it cannot place is a question with the word underlined. [`rule::Rule`] is what
+//! it finds. [`draft::Draft`] is the one room that everything enters, also a program that somebody else wrote: a person,
+//! or a model. [`check`] executes a draft against its tests and against mutants of itself; what executes is handed in.
+//!
+//! The crate is pure. It knows the bundle's formats and never runs one.
+
+pub mod answers;
+pub mod cases;
+pub mod draft;
+pub mod emit;
+pub mod english;
+pub mod meaning;
+pub mod read;
+pub mod rule;
+pub mod spec;

@@ -1,0 +1,178 @@
+//! A folder of requests, each with what is wanted of it: rules that behave, or the right question.
+//!
+//! `PORTCULLIS_REQUESTS=DIR` measures another folder: `cargo test -p portcullis-compile --test it requests -- --nocapture`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use portcullis_compile::answers::Answer;
+use portcullis_compile::draft::{Draft, Topic};
+use portcullis_compile::spec::Spec;
+use portcullis_session::cases::{CaseFile, run_file};
+use portcullis_session::policy;
+use serde_json::{Value, json};
+
+/// What came of a request.
+#[derive(Debug, Default)]
+struct Sums {
+    compiled: usize,
+    behave: usize,
+    asked_rightly: usize,
+    asked_about_else: usize,
+    asked_wrongly: usize,
+    compiled_wrongly: usize,
+    cases: usize,
+    stopped_wrongly: usize,
+    passed_wrongly: usize,
+    answered: usize,
+    lines: Vec<String>,
+}
+
+fn topics(words: &[Value]) -> Vec<Topic> {
+    let topic = |word: &Value| match word.as_str().unwrap_or_default() {
+        "window" => vec![Topic::Window],
+        "scope" => vec![Topic::Scope],
+        "amount" => vec![Topic::Amount],
+        "hours" => vec![Topic::Hours],
+        "who" => vec![Topic::Who],
+        "which tool" => vec![Topic::Tool],
+        "which argument" => vec![Topic::Argument],
+        "contradiction" => vec![Topic::Contradiction],
+        "vague" => vec![Topic::Meaning, Topic::Enforceable],
+        "list" => vec![Topic::List],
+        "not enforceable" => vec![Topic::Enforceable, Topic::Meaning],
+        other => panic!("`{other}` is no topic"),
+    };
+    words.iter().flat_map(topic).collect()
+}
+
+/// What accepts every default.
+fn accepted(request: &str, spec: &Spec, mut answers: Vec<Answer>) -> Draft {
+    for _ in 0..4 {
+        let draft = Draft::compile("request", request, spec, &answers);
+        let more: Vec<Answer> = draft.questions.iter().filter(|question| question.default.is_some()).map(|question| Answer { question: question.id.clone(), text: String::new() }).collect();
+        if more.is_empty() {
+            return draft;
+        }
+        answers.extend(more);
+    }
+    Draft::compile("request", request, spec, &answers)
+}
+
+fn run(folder: &Path) -> Sums {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
+    files.sort();
+    let mut sums = Sums::default();
+    for path in files {
+        let stated: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        one(&mut sums, &name, &stated);
+    }
+    sums
+}
+
+fn one(sums: &mut Sums, name: &str, stated: &Value) {
+    let request = stated["request"].as_str().unwrap();
+    let spec = Spec::of_json(&stated["tools"]).unwrap();
+    let draft = accepted(request, &spec, Vec::new());
+    let open: Vec<Topic> = draft.blocking_questions().map(|question| question.about).collect();
+    let compiles = open.is_empty() && draft.refusals.is_empty();
+    let shown = || {
+        let questions = draft.blocking_questions().map(|question| format!("{}: {} [{}]", question.id, question.text, &draft.read_as[question.span.clone()]));
+        questions.chain(draft.refusals.iter().map(|refusal| format!("refused: {} [{}]", refusal.message, &draft.read_as[refusal.span.clone()]))).collect::<Vec<_>>().join("; ")
+    };
+    if stated["outcome"] == "asks" {
+        let wanted = topics(stated["asks_about"].as_array().unwrap());
+        if compiles {
+            sums.compiled_wrongly += 1;
+            sums.lines.push(format!("COMPILED, and leaves open {wanted:?}: {name}: {:?}", draft.meaning));
+        } else if open.iter().any(|topic| wanted.contains(topic)) {
+            sums.asked_rightly += 1;
+            answered(sums, name, stated, &spec, &draft);
+        } else {
+            sums.asked_about_else += 1;
+            sums.lines.push(format!("asked about something else than {wanted:?}: {name}: {}", shown()));
+        }
+        return;
+    }
+    if !compiles {
+        sums.asked_wrongly += 1;
+        sums.lines.push(format!("refused although clear: {name}: {}", shown()));
+        return;
+    }
+    sums.compiled += 1;
+    let (wrong, cases) = behaves(&draft, &spec, &stated["cases"]);
+    sums.cases += cases;
+    if wrong.is_empty() {
+        sums.behave += 1;
+    }
+    for (stopped, message) in wrong {
+        if stopped {
+            sums.stopped_wrongly += 1;
+        } else {
+            sums.passed_wrongly += 1;
+        }
+        sums.lines.push(format!("WRONG: {name}: {message}: {:?}", draft.meaning));
+    }
+}
+
+/// The operator's answer leads to rules.
+fn answered(sums: &mut Sums, name: &str, stated: &Value, spec: &Spec, draft: &Draft) {
+    let answers = stated["answers"].as_object().unwrap();
+    let texts = draft.blocking_questions().zip(answers.values().cycle());
+    let given = texts.map(|(question, text)| Answer { question: question.id.clone(), text: text.as_str().unwrap().to_owned() }).collect();
+    let again = accepted(stated["request"].as_str().unwrap(), spec, given);
+    let open = again.blocking_questions().next().is_none() && again.refusals.is_empty();
+    if open {
+        sums.answered += 1;
+    }
+    sums.lines.push(format!("answered: {name}: {}: {:?}", if open { "compiles" } else { "still open" }, again.meaning));
+}
+
+/// What did not get the verdict that was wanted, and whether it was stopped; with the number of cases.
+fn behaves(draft: &Draft, spec: &Spec, cases: &Value) -> (Vec<(bool, String)>, usize) {
+    let mut files = draft.laid_over(&spec.open_bundle());
+    // Attributes have to be declared where principals have them.
+    let attributes = "[access]\nattributes = { age = \"integer\" }\n";
+    files.get_mut("portcullis.toml").unwrap().extend_from_slice(attributes.as_bytes());
+    let mut text = String::from("# Cases\n");
+    for (number, case) in cases.as_array().unwrap().iter().enumerate() {
+        text.push_str(&format!("\n## {number}\n\n```run\n"));
+        if let Some(principal) = case.get("principal") {
+            text.push_str(&format!("principal {principal}\n"));
+        }
+        for call in case["calls"].as_array().unwrap() {
+            let verdict = match call["expect"].as_str().unwrap() {
+                "hold" => "review",
+                other => other,
+            };
+            text.push_str(&format!("time {}\ncall {} {} => {verdict}\n", call["at"].as_str().unwrap(), json!(call["tool"]), call["args"]));
+        }
+        text.push_str("```\n");
+    }
+    let file = CaseFile::parse(&text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+    let files: BTreeMap<String, Vec<u8>> = files;
+    let report = run_file(&file, &files, &Arc::new(policy::pipeline()));
+    let wrong = report.mismatches.iter().map(|mismatch| (mismatch.message.contains("expected allow"), format!("case {}: {}", mismatch.case, mismatch.message)));
+    (wrong.collect(), file.cases.len())
+}
+
+#[test]
+fn requests_compile_and_behave_or_are_asked_about() {
+    super::install();
+    let other = std::env::var_os("PORTCULLIS_REQUESTS").map(PathBuf::from);
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/requests");
+    let sums = run(other.as_deref().unwrap_or(&own));
+    for line in &sums.lines {
+        println!("{line}");
+    }
+    println!(
+        "clear: {} compiled, {} behave in all of their cases, {} refused; {} cases, {} calls stopped wrongly, {} passed wrongly",
+        sums.compiled, sums.behave, sums.asked_wrongly, sums.cases, sums.stopped_wrongly, sums.passed_wrongly
+    );
+    println!(
+        "open: {} asked rightly ({} compile with the operator's answer), {} asked about something else, {} compiled",
+        sums.asked_rightly, sums.answered, sums.asked_about_else, sums.compiled_wrongly
+    );
+}
