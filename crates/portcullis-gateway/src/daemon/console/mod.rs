@@ -9,6 +9,7 @@
 
 mod approvals;
 mod audit;
+mod desk;
 mod door;
 mod index;
 mod links;
@@ -16,11 +17,15 @@ mod live;
 mod overview;
 mod page;
 mod people;
+mod policies;
 mod rows;
 mod run;
 mod runs;
 mod sessions;
+mod setup;
+mod simulate;
 mod tally;
+mod tools;
 mod visitor;
 mod window;
 
@@ -79,6 +84,10 @@ pub(super) struct Console {
     /// How approvals were decided, looked up now and then.
     decided: Mutex<Option<(Instant, Arc<api::Stats>)>>,
     pub(super) tally: Arc<Tally>,
+    /// Where the bundle is changed.
+    desk: desk::Desk,
+    backtests: desk::KnownBacktests,
+    simulations: simulate::Simulations,
     /// Turns true before the daemon closes its runs.
     closing: watch::Receiver<bool>,
 }
@@ -157,6 +166,9 @@ pub(super) async fn listen(
         indexes: index::Indexes::default(),
         decided: Mutex::default(),
         tally,
+        desk: desk::Desk::at(&folder),
+        backtests: desk::KnownBacktests::default(),
+        simulations: simulate::Simulations::default(),
         closing,
     };
     Ok(Some(Listening { listener, console: Arc::new(console), close }))
@@ -217,6 +229,18 @@ fn router(seen: Seen) -> Router {
         .route("/approvals/{approval}", get(approvals::open).post(approvals::decide))
         .route("/runs", get(runs::list))
         .route("/runs/{run}", get(run::page).post(run::control))
+        .route("/setup", get(setup::page).post(setup::update))
+        .route("/tools", get(tools::list))
+        .route("/tools/edit", get(tools::edit).post(tools::save))
+        .route("/tools/accept", post(tools::accept))
+        .route("/policies", get(policies::list))
+        .route("/policies/edit", get(policies::edit).post(policies::save))
+        .route("/policies/file", get(policies::file).post(policies::save_file))
+        .route("/policies/version", get(policies::version).post(policies::roll_back))
+        .route("/policies/dismiss", post(policies::dismiss))
+        .route("/simulate", get(simulate::page).post(simulate::start))
+        .route("/simulate/plan", get(simulate::plan).post(simulate::save_plan))
+        .route("/simulate/{number}", get(simulate::watched).post(simulate::step))
         .route("/verification", get(audit::verification))
         .route("/audit", get(audit::audit))
         .route("/audit/{run}/{file}", get(audit::download))

@@ -10,13 +10,9 @@ use portcullis_gateway::client::Client;
 use portcullis_session::engine::Reach;
 use serde_json::json;
 
-use super::Console;
+use super::{Console, said};
 use super::browser::Browser;
 use crate::daemon::{call, mail, open};
-
-fn said(text: &str) -> ReportInput {
-    ReportInput { text: text.into(), role: Role::User, reach: Reach::Replace }
-}
 
 /// A run that reads documents, one call after the other.
 async fn reads(agent: &Client, run: RunId, calls: usize) {
