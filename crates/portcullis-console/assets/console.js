@@ -29,12 +29,14 @@
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (form.dataset.sent) { event.preventDefault(); return; }
-    if (form.method !== "post") return;
+    if (form.getAttribute("method") !== "post") return;
     form.dataset.sent = "yes";
     // After the browser has taken the value of the button that was pressed.
     setTimeout(() => {
       for (const button of all("button", form)) button.disabled = true;
-      if (form.id) for (const button of all(`button[form="${form.id}"]`)) button.disabled = true;
+      // A field of that name would hide the attribute.
+      const id = form.getAttribute("id");
+      if (id) for (const button of all(`button[form="${id}"]`)) button.disabled = true;
     }, 0);
   });
   window.addEventListener("pageshow", (event) => {
@@ -164,7 +166,7 @@
     let timer = null, turn = 0;
     const numbers = (area) => {
       const gutter = one(".gutter", area.parentElement);
-      const wanted = Math.max(area.value.split("\n").length + 1, 10);
+      const wanted = Math.max(area.value.split("\n").length + 1, Number(area.dataset.lines));
       if (!gutter || gutter.textContent.split("\n").length - 1 === wanted) return;
       gutter.textContent = Array.from({ length: wanted }, (_, at) => at + 1).join("\n") + "\n";
       area.rows = wanted;
@@ -176,7 +178,7 @@
       const outcome = one("[data-part='outcome']");
       if (outcome) outcome.setAttribute("aria-busy", "true");
       try {
-        const answer = await fetch(draft.action, { method: "POST", body: fields, redirect: "manual" });
+        const answer = await fetch(draft.getAttribute("action"), { method: "POST", body: fields, redirect: "manual" });
         if (mine !== turn || (answer.status !== 200 && answer.status !== 409)) return;
         const page = parse(await answer.text());
         // Where somebody types stays as it is; the other view of the draft, and what it would mean, are the server's.

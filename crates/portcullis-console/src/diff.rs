@@ -136,7 +136,9 @@ fn part(old: &mut Marked, new: &mut Marked) {
     let start = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
     let most = a.len().min(b.len()) - start;
     let end = a.iter().rev().zip(b.iter().rev()).take(most).take_while(|(a, b)| a == b).count();
-    if start + end == 0 || (start + end) * 3 < a.len().max(b.len()) {
+    // Where one line is the other and more, all that is more is marked.
+    let contained = start + end == a.len().min(b.len());
+    if start + end == 0 || (!contained && (start + end) * 3 < a.len().max(b.len())) {
         return;
     }
     let cut = |line: &[char]| {

@@ -77,7 +77,7 @@ pub fn above(draft: &Draft) -> Markup {
 pub fn fields(draft: &Draft) -> Markup {
     html! {
         (csrf(&draft.csrf))
-        span data-part="hidden" {
+        span hidden data-part="hidden" {
             input type="hidden" name="base" value=(draft.base);
             input type="hidden" name="shown" value=(draft.shown);
         }
@@ -130,7 +130,7 @@ pub fn text(text: &Text<'_>) -> Markup {
                 }
             }
             textarea name=(text.name) rows=(rows) spellcheck="false" autocapitalize="off" autocomplete="off" wrap="off" aria-label=(text.label)
-                aria-invalid=[(!text.wrong.is_empty()).then_some("true")] readonly[text.readonly] data-lines="" {
+                aria-invalid=[(!text.wrong.is_empty()).then_some("true")] readonly[text.readonly] data-lines=(text.rows) {
                 // A browser drops the first line break of a text.
                 "\n" (text.text)
             }

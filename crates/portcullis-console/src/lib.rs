@@ -19,6 +19,7 @@ pub mod door;
 pub mod editor;
 pub mod foreign;
 pub mod frame;
+pub mod log;
 pub mod marks;
 pub mod outcome;
 pub mod overview;

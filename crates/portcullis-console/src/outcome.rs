@@ -223,7 +223,7 @@ fn permits(outcome: &Outcome) -> Markup {
     let list = |direction: Direction| {
         html! {
             @for part in outcome.parts.iter().filter(|part| part.direction == direction) {
-                li { code { (shown(&part.part)) } ": " (shown(&part.old)) span .arrow { "→" } (shown(&part.new)) }
+                li { (sentence(&part.part)) @if part.direction != Direction::Neutral { ": " (shown(&part.old)) span .arrow { "→" } (shown(&part.new)) } }
             }
         }
     };
@@ -291,6 +291,7 @@ fn backtested(found: &Backtest) -> Markup {
                     @else { "On recorded runs it would have changed " (when::count(verdicts as u64)) " of " (when::count(found.calls as u64)) " verdicts" }
                 }
                 p {
+                    @if found.calls == 0 { "Once agents have called tools, this says which verdicts would have changed." }
                     @if found.calls > 0 {
                         (found.runs) @if found.runs == 1 { " run" } @else { " runs" }
                         @if let (Some(since), Some(now)) = (found.since, found.now) { " since " (when::day_and_minute(since, now)) }

@@ -177,7 +177,7 @@ fn configured(page: &Registry) -> Markup {
         section aria-labelledby="h-co" {
             div .sh { h2 #h-co { "Configured Tools" } }
             div .panel.scroll tabindex="0" role="region" aria-label="Configured Tools" {
-                table .t {
+                table .t.toolt {
                     thead { tr { th scope="col" { "Name" } th scope="col" { "Type" } th scope="col" { "Description" } th scope="col" { "Side effects" } th .nums scope="col" { "Risk" } th scope="col" { "Arguments" } th scope="col" { "State" } th scope="col" { span .sr { "Act" } } } }
                     tbody {
                         @if page.rows.is_empty() { tr { td colspan="8" .muted { "No tool is configured. Add one, or let a server come to the gate: its tools wait here to be classified." } } }

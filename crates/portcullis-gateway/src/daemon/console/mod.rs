@@ -26,6 +26,7 @@ mod setup;
 mod simulate;
 mod tally;
 mod tools;
+mod upload;
 mod visitor;
 mod window;
 
@@ -243,6 +244,11 @@ fn router(seen: Seen) -> Router {
         .route("/simulate/{number}", get(simulate::watched).post(simulate::step))
         .route("/verification", get(audit::verification))
         .route("/audit", get(audit::audit))
+        .route(
+            "/audit/verify",
+            post(upload::verify_upload)
+                .layer(axum::extract::DefaultBodyLimit::max(upload::UPLOAD_BYTES_MAX)),
+        )
         .route("/audit/{run}/{file}", get(audit::download))
         .route("/live", get(live::stream))
         .route("/live/now", get(live::now))

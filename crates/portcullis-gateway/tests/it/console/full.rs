@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 use portcullis_console::Role as Seat;
 use portcullis_core::event::OutcomeStatus;
 use portcullis_core::id::RunId;
-use portcullis_gateway::api::{RefuseApproval, ReportInput, ReportOutcome, Role};
+use portcullis_gateway::api::{RefuseApproval, ReportOutcome};
 use portcullis_gateway::client::Client;
-use portcullis_session::engine::Reach;
 use serde_json::json;
 
 use super::{Console, said};

@@ -6,7 +6,6 @@ use portcullis_console::Role as Seat;
 use portcullis_core::denial::DenialClass;
 use portcullis_core::event::OutcomeStatus;
 use portcullis_gateway::api::{ApprovalFilter, ApprovalPhase, ReportInput, ReportOutcome, Role};
-use portcullis_session::engine::Reach;
 use serde_json::json;
 
 use super::{Console, said};

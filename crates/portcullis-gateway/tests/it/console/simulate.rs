@@ -17,8 +17,11 @@ const STRICT: [(&str, Option<(u32, &str)>); 5] = [
 
 /// Presses *Run Simulation* and waits for its end.
 async fn run(browser: &Browser) -> String {
+    browser.run("window.scrollTo(0, 0)").await.unwrap();
+    let before = browser.eval("location.pathname").await;
     browser.press(".simform .main").await;
-    browser.until("location.pathname.startsWith('/simulate/') && document.querySelector('#sim') !== null && !document.querySelector('#sim .spin')").await;
+    let done = "document.querySelector('#sim') !== null && !document.querySelector('#sim .spin')";
+    browser.until(&format!("location.pathname !== {before} && {done}")).await;
     browser.text("#sim").await
 }
 

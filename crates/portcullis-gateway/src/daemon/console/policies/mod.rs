@@ -216,6 +216,7 @@ fn number(text: &str) -> String {
 
 /// The text with what the form says, value by value, so that comments and order stay.
 fn with_fields(text: &str, name: &str, before: Option<&RuntimePolicy>, fields: &Fields) -> Option<String> {
+    toml_text::find(text, "policy", &["name"], name)?;
     let mut text = text.to_owned();
     let mut set = |key: &str, value: String| {
         let entry = toml_text::find(&text, "policy", &["name"], name)?;
