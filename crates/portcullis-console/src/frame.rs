@@ -29,12 +29,14 @@ pub enum Place {
     Verification,
     /// Runs as files.
     Audit,
+    /// Results of evaluations.
+    Evaluation,
     /// Who may sign in.
     People,
 }
 
 impl Place {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Overview,
         Self::Runs,
         Self::Approvals,
@@ -44,6 +46,7 @@ impl Place {
         Self::Simulation,
         Self::Verification,
         Self::Audit,
+        Self::Evaluation,
         Self::People,
     ];
 
@@ -58,6 +61,7 @@ impl Place {
             Self::Simulation => "/simulate",
             Self::Verification => "/verification",
             Self::Audit => "/audit",
+            Self::Evaluation => "/evaluation",
             Self::People => "/people",
         }
     }
@@ -75,6 +79,7 @@ impl Place {
             Self::Simulation => "Simulation Runner",
             Self::Verification => "Verification Results",
             Self::Audit => "Audit Log & Exports",
+            Self::Evaluation => "Evaluation",
             Self::People => "People",
         }
     }
@@ -88,7 +93,8 @@ impl Place {
             | Self::Policies
             | Self::Simulation
             | Self::Verification
-            | Self::Audit => Role::Approver,
+            | Self::Audit
+            | Self::Evaluation => Role::Approver,
             Self::People => Role::Admin,
         }
     }

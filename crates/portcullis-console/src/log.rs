@@ -174,7 +174,7 @@ pub fn upload(token: &str, found: Option<&Upload>) -> Markup {
     }
 }
 
-fn verified(found: &Verified) -> Markup {
+pub(crate) fn verified(found: &Verified) -> Markup {
     let standing = match found.status {
         "VALID" => Standing::Ok,
         "INCOMPLETE" => Standing::Alert,

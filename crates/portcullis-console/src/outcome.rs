@@ -8,7 +8,7 @@ use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 
 use crate::diff::{self, FileDiff};
-use crate::foreign::{sentence, shown, start};
+use crate::foreign::{sentence, shown};
 use crate::marks::{Standing, note, result, verdict};
 use crate::when;
 
@@ -117,7 +117,7 @@ impl Blast {
         }
     }
 
-    const fn words(self) -> &'static str {
+    pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Passing => "newly passing",
             Self::Stopped => "newly stopped",
@@ -127,7 +127,7 @@ impl Blast {
         }
     }
 
-    const fn is_looser(self) -> bool {
+    pub(crate) const fn is_looser(self) -> bool {
         matches!(self, Self::Passing | Self::Milder)
     }
 }
@@ -223,7 +223,7 @@ fn permits(outcome: &Outcome) -> Markup {
     let list = |direction: Direction| {
         html! {
             @for part in outcome.parts.iter().filter(|part| part.direction == direction) {
-                li { (sentence(&part.part)) @if part.direction != Direction::Neutral { ": " (shown(&part.old)) span .arrow { "→" } (shown(&part.new)) } }
+                li { (sentence(&part.part)) @if part.direction != Direction::Neutral { ": " (sentence(&part.old)) span .arrow { "→" } (sentence(&part.new)) } }
             }
         }
     };
@@ -331,7 +331,7 @@ fn bar(found: &Backtest, changed: usize) -> Markup {
         .collect();
     let said: Vec<String> = counts.iter().map(|(kind, calls, _)| format!("{calls} {}", kind.words())).collect();
     let label = format!("{same} verdicts stay the same{}{}", if said.is_empty() { "" } else { ", " }, said.join(", "));
-    let wide = 620;
+    let wide = if same > 0 { 620 } else { 80 };
     let mut x = wide + 30;
     let placed: Vec<(Blast, usize, Verdict, usize)> = counts
         .into_iter()
@@ -346,7 +346,7 @@ fn bar(found: &Backtest, changed: usize) -> Markup {
         div .scroll tabindex="0" role="region" aria-label="Verdicts, drawn" {
             svg .ch.bt viewBox={ "0 0 " (x.max(900)) " 48" } role="img" aria-label=(label) {
                 text x="0" y="12" { (when::count(same as u64)) " the same" }
-                rect .bar1 x="0" y="20" width=(wide) height="22" {}
+                @if same > 0 { rect .bar1 x="0" y="20" width=(wide) height="22" {} }
                 @for (kind, calls, new, at) in placed {
                     g class=(new.as_str()) {
                         text .th-l x=(at) y="12" { (when::count(calls as u64)) " " (kind.words()) }
@@ -357,6 +357,14 @@ fn bar(found: &Backtest, changed: usize) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// The beginning of a reason of ours.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(REASON_CHARS) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
     }
 }
 
@@ -371,7 +379,7 @@ fn groups(groups: &[Group]) -> Markup {
                             td .nums { b { (group.calls) } }
                             td .nowrap { (verdict(group.old)) span .arrow { "→" } (verdict(group.new)) }
                             td .mono { (shown(&group.tool)) }
-                            td .wrap { span .mono { (shown(&group.rule)) } p .soft { (start(&group.message, REASON_CHARS)) } }
+                            td .wrap { span .mono { (shown(&group.rule)) } p .soft { (sentence(&cut(&group.message))) } }
                             td .nowrap { @if group.blast.is_looser() { (result(Standing::Alert, group.blast.words())) } @else { (group.blast.words()) } }
                             td .nums { a href={ "/runs/" (group.run) "?at=" (group.event) "&event=" (group.event) "#e" (group.event) } { "first" span .sr { " call of these" } } }
                         }

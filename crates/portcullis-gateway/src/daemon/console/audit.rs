@@ -156,7 +156,7 @@ pub(super) async fn body(
     let log = super::upload::log(seen).await;
     Ok(html! {
         (pages::audit(&choice, &files))
-        div .cols {
+        div .cols.gapped {
             (log_pages::upload(&visitor.session.csrf, upload))
             (log_pages::view(&log))
         }

@@ -11,6 +11,8 @@ mod approvals;
 mod audit;
 mod desk;
 mod door;
+mod evals;
+mod health;
 mod index;
 mod links;
 mod live;
@@ -18,6 +20,7 @@ mod overview;
 mod page;
 mod people;
 mod policies;
+mod replay;
 mod rows;
 mod run;
 mod runs;
@@ -89,6 +92,7 @@ pub(super) struct Console {
     desk: desk::Desk,
     backtests: desk::KnownBacktests,
     simulations: simulate::Simulations,
+    health: health::Health,
     /// Turns true before the daemon closes its runs.
     closing: watch::Receiver<bool>,
 }
@@ -149,6 +153,7 @@ pub(super) async fn listen(
     let folder = home.console();
     let io = |source| DaemonError::Io { path: home.console(), source };
     page::make_private(&folder).map_err(io)?;
+    page::make_private(&home.path().join(evals::FOLDER)).map_err(io)?;
     let listener = TcpListener::bind(at.address).await;
     let listener = listener.map_err(|source| DaemonError::Listen { address: at.address, source })?;
     let port = listener.local_addr().map_err(io)?.port();
@@ -170,6 +175,7 @@ pub(super) async fn listen(
         desk: desk::Desk::at(&folder),
         backtests: desk::KnownBacktests::default(),
         simulations: simulate::Simulations::default(),
+        health: health::Health::default(),
         closing,
     };
     Ok(Some(Listening { listener, console: Arc::new(console), close }))
@@ -184,6 +190,7 @@ impl Listening {
     pub(super) fn router(self, shared: Shared) -> (TcpListener, Router, watch::Sender<bool>) {
         let seen = Seen { shared, console: self.console };
         tokio::spawn(live::keep_counting(seen.clone()));
+        health::look(&seen);
         (self.listener, router(seen), self.close)
     }
 }
@@ -230,6 +237,8 @@ fn router(seen: Seen) -> Router {
         .route("/approvals/{approval}", get(approvals::open).post(approvals::decide))
         .route("/runs", get(runs::list))
         .route("/runs/{run}", get(run::page).post(run::control))
+        .route("/runs/{run}/replay", get(replay::replayed))
+        .route("/runs/{run}/verify", get(replay::verified))
         .route("/setup", get(setup::page).post(setup::update))
         .route("/tools", get(tools::list))
         .route("/tools/edit", get(tools::edit).post(tools::save))
@@ -250,6 +259,7 @@ fn router(seen: Seen) -> Router {
                 .layer(axum::extract::DefaultBodyLimit::max(upload::UPLOAD_BYTES_MAX)),
         )
         .route("/audit/{run}/{file}", get(audit::download))
+        .route("/evaluation", get(evals::page))
         .route("/live", get(live::stream))
         .route("/live/now", get(live::now))
         .route(style, get(|| async { asset("text/css; charset=utf-8", assets::STYLE) }))

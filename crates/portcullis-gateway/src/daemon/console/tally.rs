@@ -1,6 +1,6 @@
 //! What was decided lately, counted as it is recorded: in memory, for the overview alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ const RULES_MAX: usize = 512;
 const OTHER_RULES: &str = "others";
 /// The rule whose denials are counted by policy and tool.
 const TYPE_RULE: &str = "runtime-policy/tool-type";
+/// Rules that are remembered as having found something.
+const FIRED_MAX: usize = 4_096;
 /// Pairs of a policy and a tool that are counted.
 const TYPES_MAX: usize = 512;
 /// Runs whose policy is remembered.
@@ -43,6 +45,8 @@ struct Counted {
     took: Option<Histogram<u64>>,
     /// Denials for the type of the tool, by policy and tool.
     types: BTreeMap<(String, String), u64>,
+    /// Rules of findings that there were.
+    fired: BTreeSet<String>,
     /// The policy of runs that were opened lately.
     policies: BTreeMap<RunId, String>,
 }
@@ -56,6 +60,7 @@ impl Default for Tally {
             rules: BTreeMap::new(),
             took: Histogram::new_with_bounds(1, TOOK_MAX, 2).ok(),
             types: BTreeMap::new(),
+            fired: BTreeSet::new(),
             policies: BTreeMap::new(),
         }))
     }
@@ -85,6 +90,16 @@ impl Tally {
             // Within its bounds it always fits.
             let _ = histogram.record(micros);
         }
+    }
+
+    /// Decisions that are counted.
+    pub(super) fn decisions(&self) -> u64 {
+        self.lock().minutes.values().map(|one| u64::from(one.all())).sum()
+    }
+
+    /// Rules that found something since the daemon began.
+    pub(super) fn fired(&self) -> BTreeSet<String> {
+        self.lock().fired.clone()
     }
 
     /// Denials for the type of the tool since the daemon began, by policy and tool.
@@ -132,6 +147,14 @@ impl Counted {
     fn add_types(&mut self, run: RunId, events: &[Event]) {
         let mut tool = None;
         for event in events {
+            if let EventBody::Verdict(record) = &event.body
+                && self.fired.len() < FIRED_MAX
+            {
+                for finding in record.findings.iter() {
+                    let rule = finding.rule.to_string();
+                    self.fired.insert(rule);
+                }
+            }
             match &event.body {
                 EventBody::RunOpened(opened) => {
                     if self.policies.len() >= POLICIES_MAX {

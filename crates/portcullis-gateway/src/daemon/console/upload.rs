@@ -46,7 +46,7 @@ pub(super) async fn verify_upload(State(seen): State<Seen>, visitor: Visitor, re
     }
     drop(body);
     let gate = Arc::clone(&seen.shared.gate);
-    let verified = tokio::task::spawn_blocking(move || verified(&gate, parts)).await;
+    let verified = tokio::task::spawn_blocking(move || verified(&gate, parts.name, &parts.file)).await;
     let upload = verified.unwrap_or_else(|error| Upload::Refused(error.to_string()));
     shown(&seen, &visitor, StatusCode::OK, upload).await
 }
@@ -61,9 +61,10 @@ async fn shown(seen: &Seen, visitor: &Visitor, status: StatusCode, upload: Uploa
     }
 }
 
-fn verified(gate: &portcullis_session::gate::Gate, parts: Parts) -> Upload {
+/// What the verifier says of an export.
+pub(super) fn verified(gate: &portcullis_session::gate::Gate, name: String, file: &[u8]) -> Upload {
     // What this gate knows of the run is believed: it is its own record.
-    let first = match verify(Cursor::new(&parts.file), None) {
+    let first = match verify(Cursor::new(file), None) {
         Ok(report) => report,
         Err(error) => return Upload::Refused(format!("{error}.")),
     };
@@ -72,7 +73,7 @@ fn verified(gate: &portcullis_session::gate::Gate, parts: Parts) -> Upload {
     let line = own.and_then(|run| gate.ledger().read(|reader| reader.trust_line(run)).ok().flatten());
     let trust = line.as_ref().and_then(|line| Trust::parse(&format!("{line}\n")).ok());
     let report = match &trust {
-        Some(trust) => verify(Cursor::new(&parts.file), Some(trust)).unwrap_or(first),
+        Some(trust) => verify(Cursor::new(file), Some(trust)).unwrap_or(first),
         None => first,
     };
     let status = match report.status {
@@ -107,7 +108,7 @@ fn verified(gate: &portcullis_session::gate::Gate, parts: Parts) -> Upload {
         run,
         events: report.events,
         payloads: (payloads.named, payloads.verified, payloads.withheld, payloads.erased),
-        name: parts.name,
+        name,
         against: against.to_owned(),
     }))
 }

@@ -228,7 +228,7 @@ async fn access_rules_and_programs_are_edited_with_their_mistakes_in_place() {
     browser.until("document.querySelector('main').innerText.includes(\"File 'access/rules.cedar' updated successfully!\")").await;
     browser.pictures("access-saved").await;
     browser.open(&format!("{}/policies/file?path=programs/rule.star&new=yes", console.origin)).await;
-    browser.write("textarea", "def judge(call):\n    return allow(\n").await;
+    browser.write("textarea", &format!("x = {}1{}\n", "[".repeat(70), "]".repeat(70))).await;
     browser.until("document.querySelector('#outcome .excerpt') !== null || document.querySelector('#outcome').innerText.includes('cannot be saved')").await;
     browser.pictures("starlark-mistake").await;
     browser.accessible("starlark-mistake").await;

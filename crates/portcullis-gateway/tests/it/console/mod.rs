@@ -2,6 +2,7 @@
 
 mod browser;
 mod desk;
+mod evidence;
 mod full;
 mod http;
 mod pages;
