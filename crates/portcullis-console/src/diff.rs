@@ -85,7 +85,9 @@ pub fn of_texts(path: &str, old: Option<&str>, new: Option<&str>) -> FileDiff {
             for change in diff.iter_changes(&op) {
                 let text = change.value().trim_end_matches(['\n', '\r']);
                 match change.tag() {
-                    ChangeTag::Equal => lines.push(Line::Same(change.new_index().unwrap_or(0) + 1, text.to_owned())),
+                    ChangeTag::Equal => {
+                        lines.push(Line::Same(change.new_index().unwrap_or(0) + 1, text.to_owned()))
+                    }
                     ChangeTag::Delete => {
                         removed += 1;
                         lines.push(Line::Removed(change.old_index().unwrap_or(0) + 1, Marked::whole(text)));
@@ -207,7 +209,10 @@ mod tests {
         assert_eq!((diff.added, diff.removed, diff.fate), (1, 1, Fate::Changed));
         assert_eq!(diff.lines[0], Line::Skipped(2));
         let html = view(&diff).into_string();
-        assert!(html.contains("max_steps = <del>5</del>") && html.contains("max_steps = <ins>60</ins>"), "{html}");
+        assert!(
+            html.contains("max_steps = <del>5</del>") && html.contains("max_steps = <ins>60</ins>"),
+            "{html}"
+        );
         assert!(html.contains("2 lines the same"), "{html}");
     }
 

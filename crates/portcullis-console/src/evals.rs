@@ -179,7 +179,15 @@ mod tests {
         };
         assert_eq!(range(std::slice::from_ref(&figure)), (80.0, 100.0));
         let html = row(&figure, 80.0, 100.0).into_string();
-        for part in ["lpa &lt;b&gt;", "M60.0 10H170.0", "M130.0 10h.01", "M100.0 3V17", "<b>93</b>", "+2.0", "best published 90.0 by GuardAgent"] {
+        for part in [
+            "lpa &lt;b&gt;",
+            "M60.0 10H170.0",
+            "M130.0 10h.01",
+            "M100.0 3V17",
+            "<b>93</b>",
+            "+2.0",
+            "best published 90.0 by GuardAgent",
+        ] {
             assert!(html.contains(part), "{part} in {html}");
         }
         assert_eq!(ticks(80.0, 100.0), ["80", "90", "100"]);

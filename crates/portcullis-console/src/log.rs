@@ -63,9 +63,10 @@ pub fn view(log: &Log) -> Markup {
 fn standing(status: &Status) -> Markup {
     match (&status.waits, &status.frozen, &status.failure) {
         (Some((why, since, true)), ..) => worst(why, since),
-        (_, Some(why), _) => {
-            note(Standing::Bad, &html! { p { b { "The log is frozen." } " It takes nothing more: " (sentence(why)) "." } })
-        }
+        (_, Some(why), _) => note(
+            Standing::Bad,
+            &html! { p { b { "The log is frozen." } " It takes nothing more: " (sentence(why)) "." } },
+        ),
         (_, _, Some(why)) => note(
             Standing::Bad,
             &html! { p { b { "The log does not go on." } " Runs go on without being anchored in it: " (sentence(why)) "." } },
@@ -221,7 +222,12 @@ mod tests {
             ..Status::default()
         };
         let html = view(&Log::Is(status.clone())).into_string();
-        assert!(html.contains("class=\"worst\"") && html.contains("role=\"alert\"") && !html.contains("seen all of it"), "{html}");
+        assert!(
+            html.contains("class=\"worst\"")
+                && html.contains("role=\"alert\"")
+                && !html.contains("seen all of it"),
+            "{html}"
+        );
         let calm = Status { waits: None, frozen: None, ..status };
         let html = view(&Log::Is(calm.clone())).into_string();
         assert!(html.contains("seen all of it") && !html.contains("worst"), "{html}");
@@ -234,7 +240,10 @@ mod tests {
         let found = Verified {
             status: "INVALID",
             failure: Some(("<b>".into(), "line 3".into(), "x".into())),
-            checks: vec![("chain".into(), "FAIL", String::new()), ("payloads".into(), "not checked", String::new())],
+            checks: vec![
+                ("chain".into(), "FAIL", String::new()),
+                ("payloads".into(), "not checked", String::new()),
+            ],
             run: None,
             here: false,
             events: 2,
@@ -243,6 +252,9 @@ mod tests {
             against: String::new(),
         };
         let html = upload("t", Some(&Upload::Verified(Box::new(found)))).into_string();
-        assert!(html.contains("&lt;b&gt;") && html.contains("res idle") && !html.contains("res ok"), "{html}");
+        assert!(
+            html.contains("&lt;b&gt;") && html.contains("res idle") && !html.contains("res ok"),
+            "{html}"
+        );
     }
 }

@@ -209,7 +209,8 @@ fn mistakes(mistakes: &[Diagnostic], sources: &BTreeMap<String, String>) -> Mark
 fn excerpt(mistake: &Diagnostic, source: &str) -> Markup {
     let start = source.floor_char_boundary(mistake.span.start);
     let line = source.get(..start).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1);
-    let end = source.get(start..).and_then(|rest| rest.find('\n')).map_or(source.len(), |newline| start + newline);
+    let end =
+        source.get(start..).and_then(|rest| rest.find('\n')).map_or(source.len(), |newline| start + newline);
     let stop = source.ceil_char_boundary(mistake.span.end.max(start + 1)).min(end).max(start);
     let part = |from: usize, to: usize| source.get(from..to).unwrap_or_default();
     html! {
@@ -329,8 +330,13 @@ fn bar(found: &Backtest, changed: usize) -> Markup {
             Some((kind, calls, of.first()?.new))
         })
         .collect();
-    let said: Vec<String> = counts.iter().map(|(kind, calls, _)| format!("{calls} {}", kind.words())).collect();
-    let label = format!("{same} verdicts stay the same{}{}", if said.is_empty() { "" } else { ", " }, said.join(", "));
+    let said: Vec<String> =
+        counts.iter().map(|(kind, calls, _)| format!("{calls} {}", kind.words())).collect();
+    let label = format!(
+        "{same} verdicts stay the same{}{}",
+        if said.is_empty() { "" } else { ", " },
+        said.join(", ")
+    );
     let wide = if same > 0 { 620 } else { 80 };
     let mut x = wide + 30;
     let placed: Vec<(Blast, usize, Verdict, usize)> = counts

@@ -99,7 +99,11 @@ fn calls(page: &Replayed) -> Markup {
 }
 
 fn means(blast: Blast) -> Markup {
-    if blast.is_looser() { result(Standing::Alert, blast.words()) } else { html! { (blast.words()) } }
+    if blast.is_looser() {
+        result(Standing::Alert, blast.words())
+    } else {
+        html! { (blast.words()) }
+    }
 }
 
 /// The page of a run that was verified where it is stored.

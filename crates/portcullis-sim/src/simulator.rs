@@ -214,8 +214,15 @@ pub async fn simulate_followed(
         let _ = told.try_send(run.id());
     }
     run.input(plan.prompt.clone(), Label::User, Reach::Replace).await?;
-    let mut agent =
-        Agent { gate, bundle, run: Arc::clone(&run), workspace, notes: Notes::new(), stopped: None, follower };
+    let mut agent = Agent {
+        gate,
+        bundle,
+        run: Arc::clone(&run),
+        workspace,
+        notes: Notes::new(),
+        stopped: None,
+        follower,
+    };
     let (mut output, mut judged) = (None, None);
     for (number, step) in plan.steps.iter().enumerate() {
         if !follower.turn().await {

@@ -93,11 +93,7 @@ const RULES: &[Rule] = &[
         pure: true,
     },
     Rule { name: "portcullis-sim", ours: Ours::Session(&["portcullis-governance"]), pure: false },
-    Rule {
-        name: "portcullis-gateway",
-        ours: Ours::AllBut(&["portcullis-eval", "portcullis"]),
-        pure: false,
-    },
+    Rule { name: "portcullis-gateway", ours: Ours::AllBut(&["portcullis-eval", "portcullis"]), pure: false },
     Rule { name: "portcullis-eval", ours: Ours::AllBut(&["portcullis-gateway", "portcullis"]), pure: false },
     Rule { name: "portcullis", ours: Ours::AllBut(&[]), pure: false },
     Rule { name: "xtask", ours: Ours::Only(&[]), pure: true },

@@ -121,10 +121,7 @@ fn a_list_is_accepted_as_it_was_shown_and_short_digests_differ_by_folder() {
         shown.push(listings.changes().unwrap());
     }
     assert_eq!((shown[0].changed.len(), shown[0].short.len()), (2, SHORT_DIGITS));
-    assert_ne!(
-        (&shown[0].short, &shown[0].changed[0].short),
-        (&shown[1].short, &shown[1].changed[0].short)
-    );
+    assert_ne!((&shown[0].short, &shown[0].changed[0].short), (&shown[1].short, &shown[1].changed[0].short));
     let (listings, _) = &listings[0];
     assert_eq!(listings.changes().unwrap(), shown[0], "the key is kept");
     changed(listings, "s", &[tool("u", "c")]);

@@ -72,7 +72,9 @@ fn reports(folder: &Path) -> Vec<Report> {
         };
         let mut report = match read {
             Ok(value) => report(&value, &name),
-            Err(why) => Report { refused: Some(format!("`{name}` cannot be read: {why}")), ..Report::default() },
+            Err(why) => {
+                Report { refused: Some(format!("`{name}` cannot be read: {why}")), ..Report::default() }
+            }
         };
         (report.file, report.at) = (name, at);
         all.push(report);
@@ -88,7 +90,8 @@ fn compare(all: &mut [Report]) {
         let Some(report) = newer.last_mut() else { continue };
         let Some(before) = older.iter().find(|other| other.suite == report.suite) else { continue };
         for figure in &mut report.figures {
-            figure.before = before.figures.iter().find(|other| other.label == figure.label).map(|other| other.value);
+            figure.before =
+                before.figures.iter().find(|other| other.label == figure.label).map(|other| other.value);
         }
     }
 }
@@ -98,7 +101,9 @@ fn report(value: &Value, file: &str) -> Report {
     let mut figures = Vec::new();
     collect(value, &mut Vec::new(), 0, &mut figures);
     if figures.is_empty() {
-        let why = format!("`{file}` has no figures with intervals; `portcullis eval SUITE --json FILE` writes reports");
+        let why = format!(
+            "`{file}` has no figures with intervals; `portcullis eval SUITE --json FILE` writes reports"
+        );
         return Report { refused: Some(why), suite: file.to_owned(), ..Report::default() };
     }
     let published = value.get("published").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -114,7 +119,12 @@ fn report(value: &Value, file: &str) -> Report {
         suite: text("suite").unwrap_or_else(|| file.trim_end_matches(".json").to_owned()),
         bundle: short(&text("bundle").unwrap_or_default()).to_owned(),
         took_us: micros("p50_us").zip(micros("p99_us")),
-        notes: list("notes").iter().filter_map(Value::as_str).take(NOTES_MAX).map(ToOwned::to_owned).collect(),
+        notes: list("notes")
+            .iter()
+            .filter_map(Value::as_str)
+            .take(NOTES_MAX)
+            .map(ToOwned::to_owned)
+            .collect(),
         skipped: list("skipped")
             .iter()
             .filter_map(|one| Some((one.get("count")?.as_u64()?, one.get("why")?.as_str()?.to_owned())))
@@ -200,7 +210,10 @@ mod tests {
         assert_eq!(found.figures[0].published, Some((98.7, "A".to_owned())));
         assert_eq!((found.bundle.as_str(), found.took_us), ("01234567", Some((12.0, 40.0))));
         assert!(report(&serde_json::json!({"a": 1}), "x.json").refused.is_some());
-        let mut two = [found.clone(), Report { figures: vec![Figure { value: 0.5, ..found.figures[0].clone() }], ..found }];
+        let mut two = [
+            found.clone(),
+            Report { figures: vec![Figure { value: 0.5, ..found.figures[0].clone() }], ..found },
+        ];
         compare(&mut two);
         assert_eq!(two[0].figures[0].before, Some(0.5));
     }

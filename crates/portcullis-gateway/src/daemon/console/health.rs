@@ -92,15 +92,26 @@ fn tests(bundle: &Bundle, files: &super::desk::Files, pipeline: &Arc<Pipeline>) 
 pub(super) fn reliance(seen: &Seen) -> Vec<Reliance> {
     look(seen);
     let (tests, level) = seen.console.health.with(|known| (known.tests.clone(), known.level));
-    let row = |what, standing, word: &str, detail: String| Reliance { what, standing, word: word.to_owned(), detail };
+    let row = |what, standing, word: &str, detail: String| Reliance {
+        what,
+        standing,
+        word: word.to_owned(),
+        detail,
+    };
     let tests = match tests {
         None => row("Self-test", Standing::Idle, "runs", "the tests of the bundle are being run".to_owned()),
-        Some(Tests { passed: 0, failed: 0, .. }) => {
-            row("Self-test", Standing::Alert, "none", "the bundle has no tests that show its guards firing".to_owned())
-        }
-        Some(Tests { passed, failed: 0, .. }) => {
-            row("Self-test", Standing::Ok, "holds", format!("{passed} cases of the bundle get the verdicts that they must get"))
-        }
+        Some(Tests { passed: 0, failed: 0, .. }) => row(
+            "Self-test",
+            Standing::Alert,
+            "none",
+            "the bundle has no tests that show its guards firing".to_owned(),
+        ),
+        Some(Tests { passed, failed: 0, .. }) => row(
+            "Self-test",
+            Standing::Ok,
+            "holds",
+            format!("{passed} cases of the bundle get the verdicts that they must get"),
+        ),
         Some(Tests { passed, failed, first }) => row(
             "Self-test",
             Standing::Bad,
@@ -128,7 +139,8 @@ pub(super) fn silent(seen: &Seen) -> Option<Gap> {
     let spoke = |guard: &str| {
         let reserved = format!("gate/{}", guard.replace('/', "-"));
         fired.iter().any(|rule| {
-            *rule == reserved || rule.strip_prefix(guard).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            *rule == reserved
+                || rule.strip_prefix(guard).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     };
     let guards: Vec<&str> = seen.shared.gate.pipeline().guards().map(|guard| guard.meta().id).collect();
@@ -139,6 +151,7 @@ pub(super) fn silent(seen: &Seen) -> Option<Gap> {
     let more = silent.len().saturating_sub(NAMED);
     let named: Vec<&str> = silent.iter().copied().take(NAMED).collect();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let detail = format!("of {} have found nothing since the gate started: {}{more}", guards.len(), named.join(", "));
+    let detail =
+        format!("of {} have found nothing since the gate started: {}{more}", guards.len(), named.join(", "));
     Some(Gap { what: "Guards", count: silent.len() as u64, detail })
 }

@@ -255,8 +255,7 @@ fn router(seen: Seen) -> Router {
         .route("/audit", get(audit::audit))
         .route(
             "/audit/verify",
-            post(upload::verify_upload)
-                .layer(axum::extract::DefaultBodyLimit::max(upload::UPLOAD_BYTES_MAX)),
+            post(upload::verify_upload).layer(axum::extract::DefaultBodyLimit::max(upload::UPLOAD_BYTES_MAX)),
         )
         .route("/audit/{run}/{file}", get(audit::download))
         .route("/evaluation", get(evals::page))

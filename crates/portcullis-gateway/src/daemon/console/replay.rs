@@ -43,7 +43,13 @@ fn exported(gate: &Gate, run: RunId) -> Result<Vec<u8>, String> {
 /// The bundle of a version, or the one in force.
 fn bundle(seen: &Seen, number: u64) -> Result<Arc<Bundle>, String> {
     if number == 0 {
-        return seen.shared.gate.bundles().get(None).map(|(_, bundle)| bundle).map_err(|error| error.to_string());
+        return seen
+            .shared
+            .gate
+            .bundles()
+            .get(None)
+            .map(|(_, bundle)| bundle)
+            .map_err(|error| error.to_string());
     }
     let versions = seen.console.desk.versions();
     let found = versions.get(number).map_err(|error| error.to_string())?;
@@ -133,7 +139,11 @@ pub(super) async fn replayed(
 }
 
 /// The record of a run, as the verifier reads it.
-pub(super) async fn verified(State(seen): State<Seen>, visitor: Visitor, Path(run): Path<String>) -> Response {
+pub(super) async fn verified(
+    State(seen): State<Seen>,
+    visitor: Visitor,
+    Path(run): Path<String>,
+) -> Response {
     let made = async {
         let id = find_run(&seen.shared, &Caller(visitor.looking()), &run).await?;
         let gate = Arc::clone(&seen.shared.gate);

@@ -34,7 +34,8 @@ pub(super) async fn page(State(seen): State<Seen>, visitor: Visitor, Query(which
         Err(why) => return trouble(&seen, &visitor, &why).await,
     };
     let told = which.saved.map(|version| {
-        let rest = format!("Simulator and verifier read it from now on. It is version {version} of the bundle.");
+        let rest =
+            format!("Simulator and verifier read it from now on. It is version {version} of the bundle.");
         Told::good("Knowledge Base updated successfully!", rest)
     });
     let text = standing.text(FILE);
@@ -74,7 +75,8 @@ async fn shown(seen: &Seen, visitor: &Visitor, standing: &Standing, given: Given
         draft: draft(visitor, standing, given.told),
     };
     let status = if bad { StatusCode::CONFLICT } else { StatusCode::OK };
-    pages_of::framed_as(status, seen, visitor, Some(Place::Setup), Place::Setup.name(), pages::page(&page)).await
+    pages_of::framed_as(status, seen, visitor, Some(Place::Setup), Place::Setup.name(), pages::page(&page))
+        .await
 }
 
 /// The line and the reason where a text is no knowledge base.
@@ -100,7 +102,8 @@ pub(super) async fn update(State(seen): State<Seen>, visitor: Visitor, form: For
         return shown(&seen, &visitor, &standing, given).await;
     }
     let changes: Changes = [(FILE.to_owned(), Some(text.clone()))].into();
-    let saved = seen.console.desk.save(&seen, &visitor, form.get("base"), &changes, "the knowledge base").await;
+    let saved =
+        seen.console.desk.save(&seen, &visitor, form.get("base"), &changes, "the knowledge base").await;
     let told = match saved {
         Ok(version) => return Redirect::to(&format!("/setup?saved={version}")).into_response(),
         Err(NotSaved::Mistakes(mistakes)) => {

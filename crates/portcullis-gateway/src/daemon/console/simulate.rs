@@ -10,7 +10,9 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use portcullis_console::Role;
 use portcullis_console::editor::Told;
 use portcullis_console::frame::Place;
-use portcullis_console::simulate::{self as pages, Cell, Choice, Ended, Judged, Page, Rehearsed, Side, Step, Trace, Watched};
+use portcullis_console::simulate::{
+    self as pages, Cell, Choice, Ended, Judged, Page, Rehearsed, Side, Step, Trace, Watched,
+};
 use portcullis_core::bundle::Plan;
 use portcullis_core::id::RunId;
 use portcullis_core::limits::PLAN_STEPS_MAX;
@@ -184,7 +186,11 @@ pub(super) async fn page(State(seen): State<Seen>, visitor: Visitor, Query(which
         Ok(standing) => standing,
         Err(why) => return trouble(&seen, &visitor, &why).await,
     };
-    let mut page = Page { choice: choice(&standing, &which), draft: draft(&visitor, &standing, None), ..Page::default() };
+    let mut page = Page {
+        choice: choice(&standing, &which),
+        draft: draft(&visitor, &standing, None),
+        ..Page::default()
+    };
     if !which.request.trim().is_empty() {
         page.request = which.request.chars().take(REQUEST_BYTES_MAX).collect();
         page.rehearsed = rehearse(&seen, &standing, &page.choice.policy, &page.request).await;
@@ -230,7 +236,8 @@ pub(super) async fn start(State(seen): State<Seen>, visitor: Visitor, form: Form
         Ok(standing) => standing,
         Err(why) => return trouble(&seen, &visitor, &why).await,
     };
-    let which = Which { plan: form.get("plan").into(), policy: form.get("policy").into(), request: String::new() };
+    let which =
+        Which { plan: form.get("plan").into(), policy: form.get("policy").into(), request: String::new() };
     let mut choice = choice(&standing, &which);
     let yes = |name: &str| form.get(name) == "yes";
     (choice.go_on, choice.approve, choice.stepwise) = (yes("go_on"), yes("approve"), yes("stepwise"));
@@ -243,7 +250,8 @@ pub(super) async fn start(State(seen): State<Seen>, visitor: Visitor, form: Form
         return framed(&seen, &visitor, StatusCode::NOT_FOUND, &page).await;
     };
     if seen.console.simulations.room.available_permits() == 0 {
-        let told = Told::bad("Too many simulations run.", "End one that waits for its next step, and try again.");
+        let told =
+            Told::bad("Too many simulations run.", "End one that waits for its next step, and try again.");
         let page = Page { choice, draft: draft(&visitor, &standing, Some(told)), ..Page::default() };
         return framed(&seen, &visitor, StatusCode::SERVICE_UNAVAILABLE, &page).await;
     }
@@ -277,7 +285,11 @@ pub(super) async fn watched(State(seen): State<Seen>, visitor: Visitor, Path(num
         Ok(standing) => standing,
         Err(why) => return trouble(&seen, &visitor, &why).await,
     };
-    let which = Which { plan: simulated.choice.plan.clone(), policy: simulated.choice.policy.clone(), request: String::new() };
+    let which = Which {
+        plan: simulated.choice.plan.clone(),
+        policy: simulated.choice.policy.clone(),
+        request: String::new(),
+    };
     let Choice { plans, policies, .. } = choice(&standing, &which);
     let page = Page {
         choice: Choice { plans, policies, ..simulated.choice.clone() },
@@ -290,13 +302,18 @@ pub(super) async fn watched(State(seen): State<Seen>, visitor: Visitor, Path(num
 
 fn shown(simulated: &Simulated) -> Watched {
     let steps = &simulated.plan.steps;
-    let sides: Vec<Side> = simulated.sides.iter().map(|side| side.look(|now| shown_side(side, now, steps.len()))).collect();
+    let sides: Vec<Side> =
+        simulated.sides.iter().map(|side| side.look(|now| shown_side(side, now, steps.len()))).collect();
     Watched {
         number: simulated.number,
         prompt: simulated.plan.prompt.clone(),
         steps: steps
             .iter()
-            .map(|step| Step { tool: step.tool.clone(), action: step.action.clone(), args: step.args.to_string() })
+            .map(|step| Step {
+                tool: step.tool.clone(),
+                action: step.action.clone(),
+                args: step.args.to_string(),
+            })
             .collect(),
         waits: simulated.choice.stepwise && sides.iter().any(|side| matches!(side.ended, Ended::Not)),
         sides,
@@ -344,7 +361,9 @@ fn ended(now: &Progress, steps: usize) -> Ended {
         Some(Ok(whole)) => match (&whole.stopped, &whole.withheld) {
             (Some(stopped), _) => Ended::Stopped(stopped.step, stopped.held, stopped.message.clone()),
             (None, Some(withheld)) => Ended::Withheld(withheld.message.clone()),
-            (None, None) if now.steps.len() < steps => Ended::Failed("it was stopped before its end".to_owned()),
+            (None, None) if now.steps.len() < steps => {
+                Ended::Failed("it was stopped before its end".to_owned())
+            }
             (None, None) => Ended::Completed,
         },
     }

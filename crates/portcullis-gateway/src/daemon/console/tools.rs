@@ -42,7 +42,11 @@ fn arguments(schema: &Value) -> Vec<String> {
     properties.map(|all| all.keys().cloned().collect()).unwrap_or_default()
 }
 
-pub(super) async fn list(State(seen): State<Seen>, visitor: Visitor, Query(wanted): Query<Shown>) -> Response {
+pub(super) async fn list(
+    State(seen): State<Seen>,
+    visitor: Visitor,
+    Query(wanted): Query<Shown>,
+) -> Response {
     if let Err(refused) = visitor.at_least(Role::Approver) {
         return refused.page(&seen, &visitor).await;
     }
@@ -68,13 +72,16 @@ async fn shown(seen: &Seen, visitor: &Visitor, told: Option<Told>) -> Response {
         Ok((changes, known)) => (changes, known, told),
         Err(why) => {
             let told = Told::bad("What servers list cannot be read.", why);
-            (portcullis_session::listings::ChangedTools { changed: Vec::new(), short: String::new() }, Vec::new(), Some(told))
+            (
+                portcullis_session::listings::ChangedTools { changed: Vec::new(), short: String::new() },
+                Vec::new(),
+                Some(told),
+            )
         }
     };
     let registry = &standing.bundle.registry;
-    let is_changed = |tool: &Tool| {
-        changes.changed.iter().any(|change| change.tool == tool.id || change.tool == tool.name)
-    };
+    let is_changed =
+        |tool: &Tool| changes.changed.iter().any(|change| change.tool == tool.id || change.tool == tool.name);
     let status = match &told {
         Some(told) if told.standing == portcullis_console::marks::Standing::Bad => StatusCode::CONFLICT,
         _ => StatusCode::OK,
@@ -93,7 +100,8 @@ async fn shown(seen: &Seen, visitor: &Visitor, told: Option<Told>) -> Response {
         accepts: visitor.session.role >= Role::Approver,
         draft: draft(visitor, &standing, told),
     };
-    page::framed_as(status, seen, visitor, Some(Place::Tools), Place::Tools.name(), pages::registry(&page)).await
+    page::framed_as(status, seen, visitor, Some(Place::Tools), Place::Tools.name(), pages::registry(&page))
+        .await
 }
 
 /// Under this name the instructions of a server are listed, which are no tool.
@@ -161,7 +169,10 @@ fn means(tool: &str, old: &ToolWords, new: &ToolWords) -> Vec<String> {
         }
     }
     if before.tool_type != after.tool_type {
-        means.push(format!("By its words it was {} and is {}. What the registry says of it stays.", before.tool_type, after.tool_type));
+        means.push(format!(
+            "By its words it was {} and is {}. What the registry says of it stays.",
+            before.tool_type, after.tool_type
+        ));
     }
     means
 }
@@ -205,7 +216,8 @@ fn fields_of(tool: &Tool) -> Fields {
 }
 
 fn blank() -> Fields {
-    let schema = schema_text(&serde_json::json!({"type": "object", "properties": {}, "additionalProperties": false}));
+    let schema =
+        schema_text(&serde_json::json!({"type": "object", "properties": {}, "additionalProperties": false}));
     Fields { risk: "0.5".to_owned(), side_effecting: true, enabled: true, schema, ..Fields::default() }
 }
 
@@ -217,7 +229,14 @@ pub(super) async fn edit(State(seen): State<Seen>, visitor: Visitor, Query(which
         Ok(standing) => standing,
         Err(why) => return trouble(&seen, &visitor, &why).await,
     };
-    let mut given = Given { new: true, path: String::new(), fields: blank(), reasons: Vec::new(), refused: None, told: None };
+    let mut given = Given {
+        new: true,
+        path: String::new(),
+        fields: blank(),
+        reasons: Vec::new(),
+        refused: None,
+        told: None,
+    };
     if !which.id.is_empty() {
         let Some(tool) = standing.bundle.registry.get(&which.id) else {
             return page::nothing_here(State(seen), visitor).await;
@@ -229,12 +248,13 @@ pub(super) async fn edit(State(seen): State<Seen>, visitor: Visitor, Query(which
         let listings = Arc::clone(&seen.shared.listings);
         let known = tokio::task::spawn_blocking(move || listings.known()).await;
         let known = known.ok().and_then(Result::ok).unwrap_or_default();
-        let found = known.into_iter().find(|tool| {
-            tool.tool == which.tool && (which.server.is_empty() || tool.server == which.server)
-        });
+        let found = known
+            .into_iter()
+            .find(|tool| tool.tool == which.tool && (which.server.is_empty() || tool.server == which.server));
         let words = found.and_then(|tool| tool.accepted).unwrap_or_default();
         let drafted = infer(&which.tool, &words.description, &words.input_schema, &Hints::default());
-        let schema = if words.input_schema.is_null() { blank().schema } else { schema_text(&words.input_schema) };
+        let schema =
+            if words.input_schema.is_null() { blank().schema } else { schema_text(&words.input_schema) };
         given.fields = Fields {
             id: which.tool.clone(),
             name: which.tool.clone(),
@@ -279,7 +299,8 @@ fn changes(standing: &Standing, given: &mut Given) -> Changes {
         };
     }
     let text = standing.text(&given.path);
-    let changed = if given.new { Some(added(&text, fields, &schema)) } else { set(standing, &text, fields, &schema) };
+    let changed =
+        if given.new { Some(added(&text, fields, &schema)) } else { set(standing, &text, fields, &schema) };
     match changed {
         Some(text) => [(given.path.clone(), Some(text))].into(),
         None => {
@@ -444,7 +465,8 @@ pub(super) async fn save(State(seen): State<Seen>, visitor: Visitor, form: Form)
             match press_save(&seen, &visitor, &form, &changes, &checked).await {
                 Pressed::Saved(version) => {
                     let verb = if new { "added" } else { "updated" };
-                    let to = format!("/tools?saved={version}&verb={verb}&name={}", encoded(&given.fields.name));
+                    let to =
+                        format!("/tools?saved={version}&verb={verb}&name={}", encoded(&given.fields.name));
                     return Redirect::to(&to).into_response();
                 }
                 Pressed::Not(why) => given.told = Some(Told::bad("Not saved.", why)),
@@ -476,7 +498,8 @@ pub(super) async fn accept(State(seen): State<Seen>, visitor: Visitor, form: For
             let names: Vec<String> = all.iter().map(|one| format!("`{}`", one.tool)).collect();
             let said = format!("{by} accepts the changed tools {} in the console", names.join(", "));
             let recorded = super::people::record(&seen, visitor.session.principal.clone(), said).await;
-            let mut told = Told::good("Accepted.", format!("{} may be called as described now.", names.join(", ")));
+            let mut told =
+                Told::good("Accepted.", format!("{} may be called as described now.", names.join(", ")));
             if let Err(failure) = recorded {
                 told = Told::bad("Accepted, and not recorded:", failure.told().1);
             }
@@ -497,8 +520,15 @@ mod tests {
 
     #[test]
     fn a_change_says_what_it_means() {
-        let words = |description: &str, schema: Value| ToolWords { description: description.into(), input_schema: schema, rest: None };
-        let old = words("Sends an email.", serde_json::json!({"type": "object", "properties": {"to": {"type": "string"}}}));
+        let words = |description: &str, schema: Value| ToolWords {
+            description: description.into(),
+            input_schema: schema,
+            rest: None,
+        };
+        let old = words(
+            "Sends an email.",
+            serde_json::json!({"type": "object", "properties": {"to": {"type": "string"}}}),
+        );
         let new = words(
             "Sends an email.",
             serde_json::json!({"type": "object", "properties": {"to": {"type": "string"}, "bcc": {"type": "string", "description": "email address"}, "path": {"type": "string"}}}),

@@ -12,6 +12,7 @@ use portcullis_console::Role;
 use portcullis_console::log::{Log, Status, Upload, Verified};
 use portcullis_ledger::log::{LogError, LogReader, witness_policy};
 use portcullis_proof::report::CheckResult;
+use portcullis_proof::trust::preamble;
 use portcullis_proof::{Status as Answer, Trust, verify};
 
 use super::super::connections::in_time;
@@ -71,7 +72,8 @@ pub(super) fn verified(gate: &portcullis_session::gate::Gate, name: String, file
     let run = first.run.map(|run| run.to_string());
     let own = run.as_deref().and_then(|run| run.parse().ok());
     let line = own.and_then(|run| gate.ledger().read(|reader| reader.trust_line(run)).ok().flatten());
-    let trust = line.as_ref().and_then(|line| Trust::parse(&format!("{line}\n")).ok());
+    let own_trust = |line: &String| Trust::parse(&format!("{}{line}\n", preamble(gate.ledger().origin())));
+    let trust = line.as_ref().and_then(|line| own_trust(line).ok());
     let report = match &trust {
         Some(trust) => verify(Cursor::new(file), Some(trust)).unwrap_or(first),
         None => first,
@@ -83,7 +85,11 @@ pub(super) fn verified(gate: &portcullis_session::gate::Gate, name: String, file
     };
     let failure = report.failure.as_ref().map(|failure| {
         let event = failure.seq.map_or_else(String::new, |seq| format!(", event {seq}"));
-        (failure.attack.to_string(), format!("line {}, byte {}{event}", failure.line, failure.byte), failure.message.clone())
+        (
+            failure.attack.to_string(),
+            format!("line {}, byte {}{event}", failure.line, failure.byte),
+            failure.message.clone(),
+        )
     });
     let word = |result: &CheckResult| match result {
         CheckResult::Pass => "pass",
@@ -174,7 +180,9 @@ pub(super) async fn log(seen: &Seen) -> Log {
             Err(error) => return Log::Unreadable(failure.unwrap_or_else(|| error.to_string())),
         };
         let policy = witness_policy(&places).ok().flatten();
-        let names = policy.map(|policy| policy.witnesses().iter().map(|one| String::from_utf8_lossy(&one.name).into_owned()).collect());
+        let names = policy.map(|policy| {
+            policy.witnesses().iter().map(|one| String::from_utf8_lossy(&one.name).into_owned()).collect()
+        });
         Log::Is(Status {
             origin: status.origin,
             size: status.size,

@@ -13,7 +13,10 @@ async fn exported(console: &Console) -> (String, String) {
     let run = agent.open_run(&open("mail", None)).await.unwrap().run;
     agent.input(run, &said("Send an email to a@example.com")).await.unwrap();
     agent.propose(run, &mail(1, 0)).await.unwrap();
-    agent.propose(run, &crate::daemon::call("perform_calculation", json!({"expression": "1 + 1"}), 0)).await.unwrap();
+    agent
+        .propose(run, &crate::daemon::call("perform_calculation", json!({"expression": "1 + 1"}), 0))
+        .await
+        .unwrap();
     agent.close(run).await.unwrap();
     let file = console.admin().await.get(&format!("/audit/{run}/run.export?unverified=true")).await;
     assert_eq!(file.status, 200, "{}", file.body);
@@ -71,7 +74,12 @@ async fn a_run_is_judged_again_under_what_policy_has_become() {
     browser.pictures("replay-same").await;
     let file = console.daemon.bundle().join("policies/mail.toml");
     let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(file, text.replace("approval_for_side_effects = true", "approval_for_side_effects = false").replace("'RETRIEVE_DOCS'", "'CALCULATE'")).unwrap();
+    std::fs::write(
+        file,
+        text.replace("approval_for_side_effects = true", "approval_for_side_effects = false")
+            .replace("'RETRIEVE_DOCS'", "'CALCULATE'"),
+    )
+    .unwrap();
     console.daemon.approver().reload().await.unwrap();
     browser.open(&format!("{}/runs/{run}/replay", console.origin)).await;
     browser.until("document.querySelector('h1').innerText.includes('verdicts would be others')").await;

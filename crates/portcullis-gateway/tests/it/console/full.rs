@@ -9,8 +9,8 @@ use portcullis_gateway::api::{RefuseApproval, ReportOutcome};
 use portcullis_gateway::client::Client;
 use serde_json::json;
 
-use super::{Console, said};
 use super::browser::Browser;
+use super::{Console, said};
 use crate::daemon::{call, mail, open};
 
 /// A run that reads documents, one call after the other.

@@ -8,9 +8,9 @@ use portcullis_core::event::OutcomeStatus;
 use portcullis_gateway::api::{ApprovalFilter, ApprovalPhase, ReportInput, ReportOutcome, Role};
 use serde_json::json;
 
-use super::{Console, said};
 use super::browser::Browser;
 use super::http::field;
+use super::{Console, said};
 use crate::daemon::{call, mail, open};
 
 /// What a hostile text tries.

@@ -26,7 +26,9 @@ async fn run(browser: &Browser) -> String {
 }
 
 async fn choose(browser: &Browser, field: &str, value: &str) {
-    let script = format!("const field = document.querySelector({field:?}); field.value = {value:?}; return field.value");
+    let script = format!(
+        "const field = document.querySelector({field:?}); field.value = {value:?}; return field.value"
+    );
     assert_eq!(browser.run(&script).await.unwrap(), json!(value), "{field} has no {value}");
 }
 
@@ -46,7 +48,12 @@ async fn every_plan_under_both_policies_gives_the_traces_that_are_known() {
         let completed = "Permissive Exploration Policy: all";
         assert!(page.contains(completed), "{plan}: {page}");
         // The first column of verdicts, then the second.
-        let column = |side: u32| format!("Array.from(document.querySelectorAll('.sim tbody tr')).map((row) => row.cells[{}].innerText.split('\\n').filter(Boolean))", side + 2);
+        let column = |side: u32| {
+            format!(
+                "Array.from(document.querySelectorAll('.sim tbody tr')).map((row) => row.cells[{}].innerText.split('\\n').filter(Boolean))",
+                side + 2
+            )
+        };
         let strict = browser.eval(&column(0)).await;
         let permissive = browser.eval(&column(1)).await;
         let rows = strict.as_array().unwrap();
@@ -66,8 +73,13 @@ async fn every_plan_under_both_policies_gives_the_traces_that_are_known() {
             }
         }
         match stopped {
-            Some((at, _)) => assert!(page.contains(&format!("Simulation stopped: step {at} violates the policy.")), "{plan}: {page}"),
-            None => assert!(page.contains("Simulation Completed! Strict Compliance Policy"), "{plan}: {page}"),
+            Some((at, _)) => assert!(
+                page.contains(&format!("Simulation stopped: step {at} violates the policy.")),
+                "{plan}: {page}"
+            ),
+            None => {
+                assert!(page.contains("Simulation Completed! Strict Compliance Policy"), "{plan}: {page}")
+            }
         }
         // One thinking step is one step, and a blocked one counts.
         let traced = browser.eval("Array.from(document.querySelectorAll('details')).filter((one) => one.innerText.startsWith('Trace under')).map((one) => { one.open = true; return one.innerText })").await;
@@ -99,7 +111,9 @@ async fn a_plan_of_ones_own_is_taken_step_by_step_and_requests_are_judged() {
     browser.pictures("plan-new").await;
     browser.accessible("plan-new").await;
     browser.press(".savebar .main").await;
-    browser.until("document.querySelector('#pl') !== null && document.querySelector('#pl').value === 'Two sums'").await;
+    browser
+        .until("document.querySelector('#pl') !== null && document.querySelector('#pl').value === 'Two sums'")
+        .await;
 
     choose(&browser, "#p1", "mail").await;
     choose(&browser, "#p2", "").await;

@@ -63,7 +63,10 @@ impl Closed {
                 root.display()
             ),
             Self::ReadOnly(folder) => {
-                format!("The gate may not write to `{}`, so this page shows and checks only.", folder.display())
+                format!(
+                    "The gate may not write to `{}`, so this page shows and checks only.",
+                    folder.display()
+                )
             }
         }
     }
@@ -105,7 +108,9 @@ impl Standing {
 
     /// The folder, for people.
     pub(super) fn place(&self) -> String {
-        self.source.as_deref().map_or_else(|| "the bundle that ships".to_owned(), |path| path.display().to_string())
+        self.source
+            .as_deref()
+            .map_or_else(|| "the bundle that ships".to_owned(), |path| path.display().to_string())
     }
 }
 
@@ -246,7 +251,8 @@ pub(super) fn is_own_path(path: &str) -> bool {
             && !part.starts_with('.')
             && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
     };
-    let known = ["policies/", "tools/", "plans/", "access/", "programs/", "sequences/", "contracts/", "tests/"];
+    let known =
+        ["policies/", "tools/", "plans/", "access/", "programs/", "sequences/", "contracts/", "tests/"];
     let ends = [".toml", ".cedar", ".star", ".md"];
     path == "knowledge.json"
         || path == "portcullis.toml"
@@ -316,7 +322,10 @@ fn begin_own(seen: &Seen, files: &Files) -> Result<(), String> {
     let failed = |error: io::Error| format!("cannot write `{}`: {error}", folder.display());
     for (path, content) in files {
         let file = folder.join(path);
-        file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&file, content)).map_err(failed)?;
+        file.parent()
+            .map_or(Ok(()), fs::create_dir_all)
+            .and_then(|()| fs::write(&file, content))
+            .map_err(failed)?;
     }
     seen.shared.gate.bundles().adopt(folder.clone()).map_err(|error| error.to_string())?;
     home_bundle::choose(&seen.shared.home, &folder).map_err(|error| error.to_string())
@@ -331,7 +340,16 @@ mod tests {
         for path in ["policies/a.toml", "access/dev/b-1.cedar", "knowledge.json", "programs/x.star"] {
             assert!(is_own_path(path), "{path}");
         }
-        for path in ["../a.toml", "policies/../../a.toml", "policies/.a.toml", "/etc/a.toml", "a.toml", "policies/a.sh", "policies//a.toml", "tools/a b.toml"] {
+        for path in [
+            "../a.toml",
+            "policies/../../a.toml",
+            "policies/.a.toml",
+            "/etc/a.toml",
+            "a.toml",
+            "policies/a.sh",
+            "policies//a.toml",
+            "tools/a b.toml",
+        ] {
             assert!(!is_own_path(path), "{path}");
         }
     }
@@ -351,7 +369,11 @@ mod tests {
         let refused = write_all(folder.path(), &before, &changes).unwrap_err().to_string();
         assert!(refused.contains("is a link"), "{refused}");
         assert_eq!(fs::read_to_string(folder.path().join("policies/a.toml")).unwrap(), "old");
-        let changes: Changes = [("policies/a.toml".to_owned(), Some("new".to_owned())), ("tools/c.toml".to_owned(), Some("c".to_owned()))].into();
+        let changes: Changes = [
+            ("policies/a.toml".to_owned(), Some("new".to_owned())),
+            ("tools/c.toml".to_owned(), Some("c".to_owned())),
+        ]
+        .into();
         write_all(folder.path(), &before, &changes).unwrap();
         assert_eq!(fs::read_to_string(folder.path().join("policies/a.toml")).unwrap(), "new");
         assert_eq!(fs::read_to_string(folder.path().join("tools/c.toml")).unwrap(), "c");

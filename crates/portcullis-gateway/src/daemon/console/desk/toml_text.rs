@@ -40,7 +40,8 @@ pub(in super::super) fn find(text: &str, table: &str, keys: &[&str], value: &str
     let (mut values, mut end) = (Vec::new(), entry.span().end);
     places(fields, "", &mut values, &mut end);
     // To the end of the line on which its last value ends.
-    let end = text.get(end..).and_then(|rest| rest.find('\n')).map_or(text.len(), |newline| end + newline + 1);
+    let end =
+        text.get(end..).and_then(|rest| rest.find('\n')).map_or(text.len(), |newline| end + newline + 1);
     Some(Entry { values, end })
 }
 
@@ -87,7 +88,8 @@ impl Entry {
             .iter()
             .filter(|(name, _)| name == key || name.starts_with(&below))
             .map(|(_, span)| {
-                let start = text.get(..span.start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+                let start =
+                    text.get(..span.start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
                 let end = text.get(span.end..).and_then(|rest| rest.find('\n'));
                 start..end.map_or(text.len(), |newline| span.end + newline + 1)
             })
@@ -104,7 +106,13 @@ impl Entry {
 }
 
 /// The text with another entry in the place of one of `[[table]]`, from its header to the next header of its kind.
-pub(in super::super) fn with_entry(text: &str, table: &str, key: &str, name: &str, entry: &str) -> Option<String> {
+pub(in super::super) fn with_entry(
+    text: &str,
+    table: &str,
+    key: &str,
+    name: &str,
+    entry: &str,
+) -> Option<String> {
     let header = format!("[[{table}]]");
     let starts: Vec<usize> = text
         .match_indices(&header)
@@ -121,9 +129,21 @@ pub(in super::super) fn with_entry(text: &str, table: &str, key: &str, name: &st
         .map(|(place, at)| (place, *at))?;
     let own = text.get(start..whole(start, place))?;
     // Comments before the next header are about what follows.
-    let kept = own.trim_end_matches('\n').rsplit('\n').take_while(|line| line.starts_with('#')).map(|line| line.len() + 1);
+    let kept = own
+        .trim_end_matches('\n')
+        .rsplit('\n')
+        .take_while(|line| line.starts_with('#'))
+        .map(|line| line.len() + 1);
     let end = start + own.trim_end_matches('\n').len() + 1 - kept.sum::<usize>();
-    let changed = format!("{}{entry}{}", text.get(..start)?, text.get(end.min(text.len())..).map(|rest| if rest.is_empty() { String::new() } else { format!("\n{rest}") })?);
+    let changed = format!(
+        "{}{entry}{}",
+        text.get(..start)?,
+        text.get(end.min(text.len())..).map(|rest| if rest.is_empty() {
+            String::new()
+        } else {
+            format!("\n{rest}")
+        })?
+    );
     toml::from_str::<toml::Table>(&changed).is_ok().then_some(changed)
 }
 
@@ -199,7 +219,8 @@ mod tests {
         let without = entry.without(text, "args");
         assert_eq!(without, "[[tool]]\nname = \"t\"\nrisk = 0.5\n");
         let again = find(&without, "tool", &["name"], "t").unwrap();
-        let json = serde_json::json!({"type": "object", "properties": {"a b": {"type": "string"}}, "required": []});
+        let json =
+            serde_json::json!({"type": "object", "properties": {"a b": {"type": "string"}}, "required": []});
         let set = again.set(&without, "args", &value(&json).unwrap(), &["name"]);
         assert_eq!(
             set,
@@ -210,9 +231,14 @@ mod tests {
     #[test]
     fn an_entry_is_replaced_and_its_neighbours_stay() {
         let text = "# All.\n[[plan]]\nname = \"a\"\n\n[[plan.step]]\naction = \"x\"\n\n# About b.\n[[plan]]\nname = \"b\"\n";
-        let changed = with_entry(text, "plan", "name", "a", "[[plan]]\nname = \"a\"\nprompt = \"p\"\n").unwrap();
-        assert_eq!(changed, "# All.\n[[plan]]\nname = \"a\"\nprompt = \"p\"\n\n# About b.\n[[plan]]\nname = \"b\"\n");
-        let changed = with_entry(text, "plan", "name", "b", "[[plan]]\nname = \"b\"\nprompt = \"p\"\n").unwrap();
+        let changed =
+            with_entry(text, "plan", "name", "a", "[[plan]]\nname = \"a\"\nprompt = \"p\"\n").unwrap();
+        assert_eq!(
+            changed,
+            "# All.\n[[plan]]\nname = \"a\"\nprompt = \"p\"\n\n# About b.\n[[plan]]\nname = \"b\"\n"
+        );
+        let changed =
+            with_entry(text, "plan", "name", "b", "[[plan]]\nname = \"b\"\nprompt = \"p\"\n").unwrap();
         assert!(changed.ends_with("# About b.\n[[plan]]\nname = \"b\"\nprompt = \"p\"\n"), "{changed}");
         assert_eq!(with_entry(text, "plan", "name", "c", ""), None);
     }

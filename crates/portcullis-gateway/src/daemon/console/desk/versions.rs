@@ -68,8 +68,7 @@ impl Versions {
         let mut numbers = Vec::new();
         for entry in entries {
             let name = entry?.file_name();
-            let number: Option<u64> =
-                name.to_str().and_then(|name| name.strip_suffix(".json")?.parse().ok());
+            let number: Option<u64> = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse().ok());
             numbers.extend(number);
         }
         numbers.sort_unstable();
@@ -87,7 +86,8 @@ impl Versions {
             }
             Ok(_) => {
                 let bytes = fs::read(&file)?;
-                let damaged = |error| io::Error::other(format!("`{}` cannot be read: {error}", file.display()));
+                let damaged =
+                    |error| io::Error::other(format!("`{}` cannot be read: {error}", file.display()));
                 serde_json::from_slice(&bytes).map(Some).map_err(damaged)
             }
         }
@@ -188,7 +188,11 @@ mod tests {
     use super::*;
 
     fn files(text: &str) -> Files {
-        [("portcullis.toml".to_owned(), b"version = 1\n".to_vec()), ("policies/a.toml".to_owned(), text.into())].into()
+        [
+            ("portcullis.toml".to_owned(), b"version = 1\n".to_vec()),
+            ("policies/a.toml".to_owned(), text.into()),
+        ]
+        .into()
     }
 
     #[test]
@@ -205,7 +209,12 @@ mod tests {
             list.iter().map(|v| (v.number, v.by.as_deref(), v.what.as_str())).collect();
         assert_eq!(
             said,
-            [(4, Some("bo"), "back"), (3, None, "changed outside of the console"), (2, Some("ann"), "more"), (1, None, "as it was found")]
+            [
+                (4, Some("bo"), "back"),
+                (3, None, "changed outside of the console"),
+                (2, Some("ann"), "more"),
+                (1, None, "as it was found")
+            ]
         );
         assert_eq!(versions.files(&list[1]).unwrap(), three);
         assert_eq!(versions.files(&list[3]).unwrap(), one);

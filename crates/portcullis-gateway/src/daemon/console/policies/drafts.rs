@@ -86,7 +86,11 @@ fn of_approvals(standing: &Standing, rows: &[ApprovalRow]) -> Vec<Proposal> {
         let holds = standing.bundle.policy(policy).is_some_and(|policy| policy.approval_for_side_effects);
         if holds {
             let heading = format!("Let the side effects of `{policy}` pass without a person");
-            let because = format!("Held by `{APPROVAL}`, granted {} times of {}. The limit on side effects stays.", said.granted, said.granted + said.refused);
+            let because = format!(
+                "Held by `{APPROVAL}`, granted {} times of {}. The limit on side effects stays.",
+                said.granted,
+                said.granted + said.refused
+            );
             drafts.push(proposal("approval-off", policy, "", heading, because, true));
         }
     }
@@ -94,13 +98,21 @@ fn of_approvals(standing: &Standing, rows: &[ApprovalRow]) -> Vec<Proposal> {
         let allows = standing.bundle.policy(policy).is_some_and(|policy| policy.allowed_types.contains(kind));
         if allows {
             let heading = format!("Deny {kind} in `{policy}` at once");
-            let because = format!("Held for a person, refused {} times of {}.", said.refused, said.granted + said.refused);
+            let because = format!(
+                "Held for a person, refused {} times of {}.",
+                said.refused,
+                said.granted + said.refused
+            );
             drafts.push(proposal("type-drop", policy, kind, heading, because, false));
         }
     }
     for (tool, said) in unknown.iter().filter(|(_, said)| said.nearly_all(said.granted)) {
         let heading = format!("Classify the tool `{tool}`");
-        let because = format!("The registry does not list it, so each call is held; granted {} times of {}.", said.granted, said.granted + said.refused);
+        let because = format!(
+            "The registry does not list it, so each call is held; granted {} times of {}.",
+            said.granted,
+            said.granted + said.refused
+        );
         let open = format!("/tools/edit?tool={}", encoded(tool));
         drafts.push(Proposal { id: format!("classify:{tool}"), heading, because, open, looser: true });
     }
@@ -115,14 +127,23 @@ fn of_denials(standing: &Standing, denials: &[((String, String), u64)]) -> Vec<P
         let (Some(kind), Some(known)) = (kind, known) else { continue };
         if !known.allowed_types.contains(&kind) {
             let heading = format!("Allow {kind} in `{policy}`");
-            let because = format!("`{tool}` was denied {times} times by `runtime-policy/tool-type` since the gate started. If agents need it, allow the type; if not, dismiss this.");
+            let because = format!(
+                "`{tool}` was denied {times} times by `runtime-policy/tool-type` since the gate started. If agents need it, allow the type; if not, dismiss this."
+            );
             drafts.push(proposal("type-add", policy, &kind, heading, because, true));
         }
     }
     drafts
 }
 
-fn proposal(what: &str, policy: &str, kind: &str, heading: String, because: String, looser: bool) -> Proposal {
+fn proposal(
+    what: &str,
+    policy: &str,
+    kind: &str,
+    heading: String,
+    because: String,
+    looser: bool,
+) -> Proposal {
     let id = format!("{what}:{kind}:{policy}");
     let open = format!("/policies/edit?name={}&draft={}", encoded(policy), encoded(&id));
     Proposal { id, heading, because, open, looser }

@@ -22,7 +22,11 @@ pub(in super::super) struct Which {
     new: String,
 }
 
-pub(in super::super) async fn file(State(seen): State<Seen>, visitor: Visitor, Query(which): Query<Which>) -> Response {
+pub(in super::super) async fn file(
+    State(seen): State<Seen>,
+    visitor: Visitor,
+    Query(which): Query<Which>,
+) -> Response {
     if let Err(refused) = visitor.at_least(Role::Approver) {
         return refused.page(&seen, &visitor).await;
     }
@@ -51,7 +55,13 @@ struct Given {
     told: Option<Told>,
 }
 
-async fn rendered(seen: &Seen, visitor: &Visitor, standing: &Standing, given: Given, mut checked: Checked) -> Response {
+async fn rendered(
+    seen: &Seen,
+    visitor: &Visitor,
+    standing: &Standing,
+    given: Given,
+    mut checked: Checked,
+) -> Response {
     let status = if given.told.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
     // Of the whole bundle, what is about other files is shown where these are edited.
     checked.outcome.lints.retain(|linted| linted.new || linted.lint.diagnostic.file == given.path);
@@ -63,7 +73,8 @@ async fn rendered(seen: &Seen, visitor: &Visitor, standing: &Standing, given: Gi
         outcome: checked.outcome,
         path: given.path,
     };
-    page::framed_as(status, seen, visitor, Some(Place::Policies), "File of the bundle", pages::file(&editing)).await
+    page::framed_as(status, seen, visitor, Some(Place::Policies), "File of the bundle", pages::file(&editing))
+        .await
 }
 
 pub(in super::super) async fn save_file(State(seen): State<Seen>, visitor: Visitor, form: Form) -> Response {
@@ -85,8 +96,7 @@ pub(in super::super) async fn save_file(State(seen): State<Seen>, visitor: Visit
     let valid = given.told.is_none();
     // An empty file is taken out of the bundle.
     let text = (!given.text.is_empty()).then(|| given.text.clone());
-    let changes: Changes =
-        if valid { [(given.path.clone(), text)].into() } else { Changes::new() };
+    let changes: Changes = if valid { [(given.path.clone(), text)].into() } else { Changes::new() };
     let checked = match check(&seen, &standing, &changes, Depth::Runs).await {
         Ok(checked) => checked,
         Err(why) => return trouble(&seen, &visitor, &why).await,

@@ -37,11 +37,20 @@ impl Shown {
             _ => "updated",
         };
         let first = format!("{what} '{}' {verb} successfully!", self.name);
-        Some(Told::good(first, format!("It is in force as version {version} of the bundle, for new runs and for those that are open.")))
+        Some(Told::good(
+            first,
+            format!(
+                "It is in force as version {version} of the bundle, for new runs and for those that are open."
+            ),
+        ))
     }
 }
 
-pub(in super::super) async fn list(State(seen): State<Seen>, visitor: Visitor, Query(wanted): Query<Shown>) -> Response {
+pub(in super::super) async fn list(
+    State(seen): State<Seen>,
+    visitor: Visitor,
+    Query(wanted): Query<Shown>,
+) -> Response {
     if let Err(refused) = visitor.at_least(Role::Approver) {
         return refused.page(&seen, &visitor).await;
     }
@@ -95,7 +104,9 @@ fn rows(standing: &Standing) -> Vec<Row> {
 }
 
 fn files(standing: &Standing, tab: Tab) -> Vec<File> {
-    let own = |path: &&String| !path.starts_with("policies/") && Tab::of_file(path) == tab && desk::is_own_path(path);
+    let own = |path: &&String| {
+        !path.starts_with("policies/") && Tab::of_file(path) == tab && desk::is_own_path(path)
+    };
     standing
         .files
         .keys()

@@ -53,7 +53,8 @@ pub(super) struct Which {
 pub(super) async fn trouble(seen: &Seen, visitor: &Visitor, why: &str) -> Response {
     let next = maud::html! { a .btn href="/" { "To the overview" } };
     let body = portcullis_console::frame::trouble("The bundle cannot be read", why, &next);
-    page::framed_as(StatusCode::INTERNAL_SERVER_ERROR, seen, visitor, None, "The bundle cannot be read", body).await
+    page::framed_as(StatusCode::INTERNAL_SERVER_ERROR, seen, visitor, None, "The bundle cannot be read", body)
+        .await
 }
 
 /// What every form that changes the bundle carries.
@@ -165,7 +166,13 @@ pub(super) fn types(bundle: &Bundle) -> BTreeSet<String> {
 }
 
 /// The file in which the entry of that name is.
-pub(super) fn file_of(standing: &Standing, folder: &str, table: &str, keys: &[&str], name: &str) -> Option<String> {
+pub(super) fn file_of(
+    standing: &Standing,
+    folder: &str,
+    table: &str,
+    keys: &[&str],
+    name: &str,
+) -> Option<String> {
     let files = standing.files.keys().filter(|path| path.starts_with(folder) && path.ends_with(".toml"));
     files.cloned().find(|path| toml_text::find(&standing.text(path), table, keys, name).is_some())
 }
@@ -210,7 +217,9 @@ fn new_text(fields: &Fields) -> String {
 /// A number as it was typed, or a text that the loader refuses at its place.
 fn number(text: &str) -> String {
     let text = text.trim();
-    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
+    let digits = !text.is_empty()
+        && text.bytes().all(|b| b.is_ascii_digit())
+        && (text.len() == 1 || !text.starts_with('0'));
     if digits { text.to_owned() } else { toml_text::string(text) }
 }
 
@@ -321,7 +330,8 @@ fn loaded_with(standing: &Standing, given: &Given) -> Option<Bundle> {
 /// Names of policies that stand in the file and not in the text: none may go or be renamed.
 fn lost(standing: &Standing, path: &str, text: &str) -> Option<String> {
     let old = standing.text(path);
-    let in_file = |policy: &&RuntimePolicy| toml_text::find(&old, "policy", &["name"], &policy.name).is_some();
+    let in_file =
+        |policy: &&RuntimePolicy| toml_text::find(&old, "policy", &["name"], &policy.name).is_some();
     let lost = standing
         .bundle
         .policies()
@@ -343,10 +353,17 @@ async fn shown(seen: &Seen, visitor: &Visitor, standing: &Standing, given: Given
         Ok(checked) => checked,
         Err(why) => return trouble(seen, visitor, &why).await,
     };
-    rendered(seen, visitor, standing, Given { new, path: target, fields, text, was: None, told }, checked).await
+    rendered(seen, visitor, standing, Given { new, path: target, fields, text, was: None, told }, checked)
+        .await
 }
 
-async fn rendered(seen: &Seen, visitor: &Visitor, standing: &Standing, given: Given, checked: Checked) -> Response {
+async fn rendered(
+    seen: &Seen,
+    visitor: &Visitor,
+    standing: &Standing,
+    given: Given,
+    checked: Checked,
+) -> Response {
     let status = match &given.told {
         Some(told) if told.standing == portcullis_console::marks::Standing::Bad => StatusCode::CONFLICT,
         _ => StatusCode::OK,
@@ -380,8 +397,14 @@ pub(super) async fn save(State(seen): State<Seen>, visitor: Visitor, form: Form)
     if !desk::is_own_path(&path) || !path.starts_with("policies/") {
         return page::nothing_here(State(seen), visitor).await;
     }
-    let mut given =
-        Given { new, path, fields, text: text_of(&form, "text"), was: Some(form.get("was").to_owned()), told: None };
+    let mut given = Given {
+        new,
+        path,
+        fields,
+        text: text_of(&form, "text"),
+        was: Some(form.get("was").to_owned()),
+        told: None,
+    };
     if let Err(why) = together(&standing, &mut given) {
         given.told = Some(Told::bad("Not saved.", why));
     }
@@ -390,10 +413,18 @@ pub(super) async fn save(State(seen): State<Seen>, visitor: Visitor, form: Form)
     }
     let known = |name: &str| standing.bundle.policy(name).is_some();
     if given.new && known(&given.fields.name) {
-        given.told = Some(Told::bad("Not saved.", format!("There is a policy `{}` already. Edit that one, or choose another name.", given.fields.name)));
+        given.told = Some(Told::bad(
+            "Not saved.",
+            format!(
+                "There is a policy `{}` already. Edit that one, or choose another name.",
+                given.fields.name
+            ),
+        ));
     }
     if let Some(name) = lost(&standing, &given.path, &given.text) {
-        let why = format!("The name of a policy is permanent, because records refer to it: `{name}` must stay as it is. Nothing was changed.");
+        let why = format!(
+            "The name of a policy is permanent, because records refer to it: `{name}` must stay as it is. Nothing was changed."
+        );
         given.told = Some(Told::bad("Not saved.", why));
     }
     let changes: Changes = [(given.path.clone(), Some(given.text.clone()))].into();
@@ -405,7 +436,8 @@ pub(super) async fn save(State(seen): State<Seen>, visitor: Visitor, form: Form)
         match press_save(&seen, &visitor, &form, &changes, &checked).await {
             Pressed::Saved(version) => {
                 let verb = if new { "created" } else { "updated" };
-                let to = format!("/policies?saved={version}&verb={verb}&name={}", encoded(&given.fields.name));
+                let to =
+                    format!("/policies?saved={version}&verb={verb}&name={}", encoded(&given.fields.name));
                 return Redirect::to(&to).into_response();
             }
             Pressed::Not(why) => given.told = Some(Told::bad("Not saved.", why)),

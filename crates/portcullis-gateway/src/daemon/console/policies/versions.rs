@@ -68,7 +68,11 @@ fn read(seen: &Seen, number: u64) -> Result<Option<(Version, Files, Option<Files
     Ok(Some((version, files, before)))
 }
 
-pub(in super::super) async fn version(State(seen): State<Seen>, visitor: Visitor, Query(which): Query<Which>) -> Response {
+pub(in super::super) async fn version(
+    State(seen): State<Seen>,
+    visitor: Visitor,
+    Query(which): Query<Which>,
+) -> Response {
     if let Err(refused) = visitor.at_least(Role::Approver) {
         return refused.page(&seen, &visitor).await;
     }

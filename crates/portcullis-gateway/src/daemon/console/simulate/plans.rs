@@ -34,7 +34,11 @@ struct Given {
     told: Option<Told>,
 }
 
-pub(in super::super) async fn plan(State(seen): State<Seen>, visitor: Visitor, Query(which): Query<Which>) -> Response {
+pub(in super::super) async fn plan(
+    State(seen): State<Seen>,
+    visitor: Visitor,
+    Query(which): Query<Which>,
+) -> Response {
     if let Err(refused) = visitor.at_least(Role::Approver) {
         return refused.page(&seen, &visitor).await;
     }
@@ -42,8 +46,14 @@ pub(in super::super) async fn plan(State(seen): State<Seen>, visitor: Visitor, Q
         Ok(standing) => standing,
         Err(why) => return trouble(&seen, &visitor, &why).await,
     };
-    let mut given =
-        Given { new: true, path: String::new(), name: String::new(), prompt: String::new(), steps: Vec::new(), told: None };
+    let mut given = Given {
+        new: true,
+        path: String::new(),
+        name: String::new(),
+        prompt: String::new(),
+        steps: Vec::new(),
+        told: None,
+    };
     if !which.name.is_empty() {
         let Some(plan) = standing.bundle.plan(&which.name) else {
             return pages_of::nothing_here(State(seen), visitor).await;
@@ -66,7 +76,13 @@ pub(in super::super) async fn plan(State(seen): State<Seen>, visitor: Visitor, Q
     rendered(&seen, &visitor, &standing, given, checked).await
 }
 
-async fn rendered(seen: &Seen, visitor: &Visitor, standing: &Standing, given: Given, mut checked: Checked) -> Response {
+async fn rendered(
+    seen: &Seen,
+    visitor: &Visitor,
+    standing: &Standing,
+    given: Given,
+    mut checked: Checked,
+) -> Response {
     let status = if given.told.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
     let mut steps = given.steps;
     let blank = || Step { tool: None, action: String::new(), args: "{}".to_owned() };
@@ -88,14 +104,17 @@ async fn rendered(seen: &Seen, visitor: &Visitor, standing: &Standing, given: Gi
 
 /// A plan as a text.
 fn text_of(given: &Given) -> Result<String, String> {
-    let mut text =
-        format!("[[plan]]\nname = {}\nprompt = {}\n", toml_text::string(&given.name), toml_text::string(&given.prompt));
+    let mut text = format!(
+        "[[plan]]\nname = {}\nprompt = {}\n",
+        toml_text::string(&given.name),
+        toml_text::string(&given.prompt)
+    );
     for (place, step) in given.steps.iter().enumerate() {
         let args: Value = serde_json::from_str(&step.args)
             .map_err(|error| format!("The arguments of step {} are no JSON: {error}.", place + 1))?;
-        let args = toml_text::value(&args)
-            .filter(|_| args.is_object())
-            .ok_or_else(|| format!("The arguments of step {} are no JSON object without `null`.", place + 1))?;
+        let args = toml_text::value(&args).filter(|_| args.is_object()).ok_or_else(|| {
+            format!("The arguments of step {} are no JSON object without `null`.", place + 1)
+        })?;
         text.push_str(&format!("\n[[plan.step]]\naction = {}\n", toml_text::string(&step.action)));
         if let Some(tool) = &step.tool {
             text.push_str(&format!("tool = {}\nargs = {args}\n", toml_text::string(tool)));
@@ -168,7 +187,9 @@ pub(in super::super) async fn save_plan(State(seen): State<Seen>, visitor: Visit
     };
     if given.told.is_none() && form.get("do") == "save" {
         match press_save(&seen, &visitor, &form, &changes, &checked).await {
-            Pressed::Saved(_) => return Redirect::to(&format!("/simulate?plan={}", encoded(&given.name))).into_response(),
+            Pressed::Saved(_) => {
+                return Redirect::to(&format!("/simulate?plan={}", encoded(&given.name))).into_response();
+            }
             Pressed::Not(why) => given.told = Some(Told::bad("Not saved.", why)),
         }
     }
