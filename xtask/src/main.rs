@@ -7,6 +7,7 @@
 
 mod detector;
 mod docs;
+mod dogwood;
 mod engine;
 mod fuzz;
 mod install;
@@ -35,6 +36,7 @@ usage: cargo xtask COMMAND
   lint            clippy over everything, warnings denied
   tidy            the rules that no compiler knows: lengths, crate edges, guards' tests, licences, wording
   docs [--check]  write the manual's pages about guards; --check holds them to the code and runs the manual's commands
+  dogwood         decisions under rules about the past beside Dogwood's own engine, for docs/benchmarks.md
   engine          hold the engine of guard programs to the rules and run its tests
   engine DIR      build it and put it into DIR, beside a `portcullis` that was built there
   peers           install the MCP servers and the client that the integration tests talk to, into .peers/
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
         ["pictures"] => pictures::make(),
+        ["dogwood"] => dogwood::run(),
         ["engine"] => engine::check(),
         ["engine", folder] => engine::put_into(Path::new(folder)),
         ["peers"] => peers::install(),

@@ -10,6 +10,7 @@
 //! * [`hook()`]: a coding agent's hook, process start included;
 //! * [`approvals()`]: what people are asked and say over the socket, with few approvals stored and with many;
 //! * [`facts()`]: session state and facts over the socket, with few facts stored and with many;
+//! * [`programs()`]: decisions with guard programs, and without;
 //! * [`work()`]: items from their making to their verification, with few items stored and with many.
 
 mod approvals;
@@ -20,6 +21,7 @@ mod distribution;
 mod durable;
 mod facts;
 mod hook;
+mod programs;
 mod step;
 mod work;
 
@@ -37,6 +39,7 @@ pub use distribution::{Bar, Distribution};
 pub use durable::{CLIENTS, CLIENTS_MAX, DurableOptions, DurablePhase, DurableReport, durable};
 pub use facts::{FACTS_STORED, FACTS_STORED_MAX, FactTimes, FactsOptions, FactsReport, facts};
 pub use hook::{CALLS, CALLS_MAX, HookBenchOptions, HookReport, hook};
+pub use programs::{COLUMNS, PROGRAMS, ProgramsReport, programs};
 pub use step::{StepReport, StepWindow, step};
 pub use work::{ITEMS, ITEMS_MAX, WorkOptions, WorkReport, WorkTimes, work};
 
@@ -55,6 +58,9 @@ pub enum BenchError {
     /// An item that should be verified was not.
     #[error("an item that should be verified is {0}, so there is nothing to measure")]
     NotVerified(String),
+    /// Guard programs gave no answer.
+    #[error("guard programs do not run: {0}")]
+    NoPrograms(String),
     /// The bundle of the workload does not load.
     #[error("cannot load the benchmark's own bundle: {0}")]
     Bundle(String),

@@ -6,6 +6,7 @@ mod bundle_dir;
 mod commits;
 mod confirmations;
 mod contained;
+mod dogwood;
 mod erased;
 mod facts;
 mod freezes;

@@ -3,6 +3,7 @@
 mod all;
 mod approvals;
 mod facts;
+mod programs;
 mod work;
 
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ Examples:
   portcullis bench durable --clients 16 --dir /var/lib/portcullis-bench
   portcullis bench approvals --seconds 5
   portcullis bench facts --seconds 5
+  portcullis bench programs --seconds 5
   portcullis bench work --seconds 5
   portcullis bench all
 
@@ -66,10 +68,13 @@ enum What {
     /// Session state and facts, with an empty store and with many facts in it
     #[command(after_help = "Example:\n  portcullis bench facts --stored 10000")]
     Facts(Facts),
+    /// Decisions with one guard program, with a hundred and without; a table of 960 columns
+    #[command(after_help = "Example:\n  portcullis bench programs --seconds 5")]
+    Programs(Time),
     /// Work items from their making to their verification, with an empty store and with many items in it
     #[command(after_help = "Example:\n  portcullis bench work --items 1000")]
     Work(Work),
-    /// All of these but approvals, facts and work in one run, each figure beside what the project aims at
+    /// All of these but approvals, facts, programs and work in one run, each figure beside what the project aims at
     #[command(after_help = "Example:\n  portcullis bench all --seconds 5 --json")]
     All(All),
 }
@@ -189,6 +194,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         What::Facts(args) => {
             let report = facts::measure(args)?;
             print(&mut out, global, "bench-facts", &report, facts::show)?;
+        }
+        What::Programs(time) => {
+            let report = bench::programs(time.duration()).map_err(failed)?;
+            print(&mut out, global, "bench-programs", &report, programs::show)?;
         }
         What::Work(args) => {
             let report = work::measure(args)?;
