@@ -6,7 +6,11 @@
 //!
 //! *In memory* is the whole of a proposal: effects, all guards, digests, events, payload commitments and state. *Durable* is
 //! that, written to the store and flushed, when the permit is there.
-#![expect(clippy::unwrap_used, reason = "a benchmark stops when it cannot run")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark stops when it cannot run, and prints"
+)]
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
