@@ -6,7 +6,11 @@
 //!
 //! *In memory* is the whole of a proposal: effects, all guards, digests, events, payload commitments and state. *Durable* is
 //! that, written to the store and flushed, when the permit is there.
-#![expect(clippy::unwrap_used, reason = "a benchmark stops when it cannot run")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark stops when it cannot run, and prints"
+)]
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -38,18 +42,19 @@ const TIME: Duration = Duration::from_secs(20);
 fn files(count: usize) -> BTreeMap<String, Vec<u8>> {
     let tool =
         |name: &str| format!("[[tool]]\nname = '{name}'\ntype = 'RETRIEVE_DOCS'\nside_effecting = false\n");
-    let logins = (0..LOGINS).map(|kind| format!("login_{kind}"));
+    let logins = (0..LOGINS).map(|kind| format!("login-{kind}"));
     let tools: String = logins.clone().chain(["read".to_owned()]).map(|name| tool(&name)).collect();
     let marks =
         logins.map(|name| format!("[[mark]]\nname = '{name}'\ntools = ['{name}']\nkey = '/server'\n"));
     let rules = (0..count).map(|number| {
         let (kind, seconds) = (number % LOGINS, 3_600 + number / LOGINS);
-        let of = format!("after = 'login_{kind}'\nwithin = '{seconds}s'\nsame = '/server'\n");
+        let of = format!("after = 'login-{kind}'\nwithin = '{seconds}s'\nsame = '/server'\n");
         format!("[[sequence]]\nid = 'r{number}'\ntools = ['read']\n{of}")
     });
     let policy = "[[policy]]\nname = 'p'\nallowed_types = ['RETRIEVE_DOCS']\nmax_steps = 100000\nmax_side_effects = 0\n";
     let files = [
-        ("portcullis.toml", "version = 1\n".to_owned()),
+        // Calls that are alike, and denials, are what this is about.
+        ("portcullis.toml", "version = 1\n[loops]\nalike = 0\ndenials = 0\n".to_owned()),
         ("tools/t.toml", tools),
         ("policies/p.toml", policy.to_owned()),
         ("sequences/s.toml", marks.chain(rules).collect()),
@@ -65,7 +70,7 @@ fn call(tool: &str, server: &str, number: usize) -> Proposal {
 fn past(number: usize) -> Proposal {
     let server = format!("s{}", number % SERVERS);
     match number % LOGIN_EVERY {
-        0 => call(&format!("login_{}", number / LOGIN_EVERY % LOGINS), &server, number),
+        0 => call(&format!("login-{}", number / LOGIN_EVERY % LOGINS), &server, number),
         _ => call("read", &server, number),
     }
 }
@@ -119,7 +124,7 @@ fn durable(count: usize, folder: &std::path::Path) -> (String, serde_json::Value
         of_this_machine: true,
     };
     let opened = runtime.block_on(gate.open(RunRequest::new(identity, "bench"))).unwrap();
-    let mut decide = |proposal| {
+    let decide = |proposal| {
         let begin = Instant::now();
         let judged = runtime.block_on(gate.propose(&opened.run, proposal, Duration::ZERO)).unwrap();
         let time = begin.elapsed();

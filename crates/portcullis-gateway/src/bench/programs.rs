@@ -184,13 +184,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_engine_is_no_figure() {
-        // Beside the program of this test there is no engine.
-        let error = programs(Duration::ZERO).unwrap_err();
-        assert!(matches!(error, BenchError::NoPrograms(_)), "{error}");
-    }
-
-    #[test]
     fn a_program_has_the_columns_of_the_table() {
         let text = program(7);
         assert_eq!(text.matches("\"column_").count(), COLUMNS);

@@ -7,6 +7,8 @@ mod auditor;
 #[cfg(test)]
 mod backup;
 #[cfg(test)]
+mod bench;
+#[cfg(test)]
 #[expect(dead_code, reason = "the tests of single pages use the rest of it")]
 #[path = "../../../portcullis-gateway/tests/it/console/browser.rs"]
 mod browser;
