@@ -132,8 +132,23 @@ pub struct Rehearsed {
     pub said: Judged,
     /// Steps of the plan that was made of it, its confidence, the word that decided.
     pub plan: (usize, f64, Option<String>),
-    /// The steps as far as they came: what is planned, its tool, its risk, the verdict, the verdict on its result.
-    pub steps: Vec<(String, Option<String>, f64, Judged, Option<Judged>)>,
+    /// The steps as far as they came.
+    pub steps: Vec<Planned>,
+}
+
+/// A step that was planned for a request.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// What is planned.
+    pub description: String,
+    /// Its tool; none for an answer.
+    pub tool: Option<String>,
+    /// 0 to 1.
+    pub risk: f64,
+    /// What is said of it.
+    pub action: Judged,
+    /// What is said of its result, where it has one.
+    pub result: Option<Judged>,
 }
 
 /// A verdict with its reasons.
@@ -324,9 +339,9 @@ fn judged(rehearsed: &Rehearsed, policy: &str) -> Markup {
         ol .trace {
             li { (verdict(rehearsed.said.verdict)) span { "the request" (reasons(&rehearsed.said)) } }
             li { span .muted { "plan" } span { (steps) " steps, confidence " (format!("{confidence:.2}")) @match because { Some(word) => { ", because of " code { (shown(word)) } } None => { ", no kind of task is named" } } ", under " (shown(policy)) } }
-            @for (number, (description, tool, risk, action, result)) in rehearsed.steps.iter().enumerate() {
-                li { (verdict(action.verdict)) span { (number + 1) ". " (shown(description)) @if let Some(tool) = tool { ": " code { (shown(tool)) } ", risk " (format!("{risk:.1}")) } (reasons(action)) } }
-                @if let Some(judged) = result && judged.verdict != Verdict::Allow { li { (verdict(judged.verdict)) span { "its result" (reasons(judged)) } } }
+            @for (number, step) in rehearsed.steps.iter().enumerate() {
+                li { (verdict(step.action.verdict)) span { (number + 1) ". " (shown(&step.description)) @if let Some(tool) = &step.tool { ": " code { (shown(tool)) } ", risk " (format!("{:.1}", step.risk)) } (reasons(&step.action)) } }
+                @if let Some(judged) = &step.result && judged.verdict != Verdict::Allow { li { (verdict(judged.verdict)) span { "its result" (reasons(judged)) } } }
             }
             @if left > 0 { li { span .muted { "not reached" } span .muted { (left) @if left == 1 { " step" } @else { " steps" } } } }
         }

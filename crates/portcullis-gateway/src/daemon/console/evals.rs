@@ -57,7 +57,7 @@ fn reports(folder: &Path) -> Vec<Report> {
             is_report.then_some((meta.modified().ok(), meta.len(), path))
         })
         .collect();
-    files.sort_by(|one, other| other.0.cmp(&one.0));
+    files.sort_by_key(|file| std::cmp::Reverse(file.0));
     let mut all: Vec<Report> = Vec::new();
     for (at, bytes, path) in files.into_iter().take(REPORTS_MAX) {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

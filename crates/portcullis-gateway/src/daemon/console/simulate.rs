@@ -11,7 +11,7 @@ use portcullis_console::Role;
 use portcullis_console::editor::Told;
 use portcullis_console::frame::Place;
 use portcullis_console::simulate::{
-    self as pages, Cell, Choice, Ended, Judged, Page, Rehearsed, Side, Step, Trace, Watched,
+    self as pages, Cell, Choice, Ended, Judged, Page, Planned, Rehearsed, Side, Step, Trace, Watched,
 };
 use portcullis_core::bundle::Plan;
 use portcullis_core::id::RunId;
@@ -218,10 +218,12 @@ async fn rehearse(seen: &Seen, standing: &Standing, policy: &str, request: &str)
         steps: found
             .steps
             .into_iter()
-            .map(|step| {
-                let tool = step.planned.tool.map(ToOwned::to_owned);
-                let description = step.planned.description.into_owned();
-                (description, tool, step.planned.risk, judged(step.action), step.result.map(judged))
+            .map(|step| Planned {
+                tool: step.planned.tool.map(ToOwned::to_owned),
+                description: step.planned.description.into_owned(),
+                risk: step.planned.risk,
+                action: judged(step.action),
+                result: step.result.map(judged),
             })
             .collect(),
     })

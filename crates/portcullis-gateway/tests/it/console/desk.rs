@@ -5,13 +5,14 @@ use std::time::Duration;
 use portcullis_console::Role as Seat;
 use portcullis_core::verdict::Verdict;
 use portcullis_gateway::api::GrantApproval;
+use portcullis_gateway::daemon::ConsoleAt;
 use portcullis_session::surface::{ReportTools, ReportedTool};
 use serde_json::{Value, json};
 
 use super::browser::Browser;
 use super::http::{Http, field};
 use super::{Console, said};
-use crate::daemon::{mail, open};
+use crate::daemon::{Daemon, mail, open};
 
 fn file(console: &Console, path: &str) -> String {
     std::fs::read_to_string(console.daemon.bundle().join(path)).unwrap_or_default()
@@ -363,6 +364,56 @@ async fn where_git_manages_the_folder_pages_show_and_do_not_write() {
     assert_eq!(refused.status, 409);
     assert!(refused.body.contains("managed by git"), "{}", refused.body);
     assert_eq!(file(&console, "knowledge.json"), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_change_of_the_bundle_that_ships_begins_one_of_ones_own() {
+    let console = Console::of(
+        Daemon::start_with(|options| {
+            options.bundle = None;
+            options.console = Some(ConsoleAt { address: "127.0.0.1:0".parse().unwrap(), origin: None });
+        })
+        .await,
+    )
+    .await;
+    let agent = console.daemon.agent();
+    let before = agent.open_run(&open("Strict Compliance Policy", None)).await.unwrap().run;
+    let admin = &mut console.admin().await;
+    let saved =
+        post(admin, "/setup", "/setup", &[("knowledge", "{\"doc_777\": \"x\"}"), ("do", "save")]).await;
+    assert_eq!(saved.status, 303, "{}", saved.body);
+    let folder = console.daemon.home.path().join("bundle");
+    assert!(std::fs::read_to_string(folder.join("knowledge.json")).unwrap().contains("doc_777"));
+    let chosen = portcullis_gateway::home_bundle::chosen(&console.daemon.home).unwrap();
+    assert_eq!(chosen, Some(folder.clone()), "the next start serves it, too");
+    let page = admin.get("/setup?saved=2").await.body;
+    assert!(
+        page.contains("Knowledge Base updated successfully!") && page.contains(folder.to_str().unwrap()),
+        "{page}"
+    );
+    // Runs that are open go on; new ones have the new bundle.
+    agent.input(before, &said("Go on")).await.unwrap();
+    let after = agent.open_run(&open("Strict Compliance Policy", None)).await.unwrap().run;
+    let digest = |page: &str| {
+        page.split_once("bundle <span class=\"dig\">")
+            .unwrap()
+            .1
+            .chars()
+            .skip_while(|c| *c == ' ')
+            .take(8)
+            .collect::<String>()
+    };
+    let (old, new) =
+        (admin.get(&format!("/runs/{before}")).await.body, admin.get(&format!("/runs/{after}")).await.body);
+    let own = |page: &str| {
+        digest(page.rsplit_once("· bundle").map(|(_, rest)| format!("bundle{rest}")).unwrap().as_str())
+    };
+    assert_ne!(own(&old), own(&new));
+    // And it is changed like any other from here on.
+    let saved =
+        post(admin, "/setup", "/setup", &[("knowledge", "{\"doc_778\": \"y\"}"), ("do", "save")]).await;
+    assert_eq!(saved.status, 303, "{}", saved.body);
+    assert!(std::fs::read_to_string(folder.join("knowledge.json")).unwrap().contains("doc_778"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -173,8 +173,8 @@ pub(super) fn file_of(
     keys: &[&str],
     name: &str,
 ) -> Option<String> {
-    let files = standing.files.keys().filter(|path| path.starts_with(folder) && path.ends_with(".toml"));
-    files.cloned().find(|path| toml_text::find(&standing.text(path), table, keys, name).is_some())
+    let mut files = standing.files.keys().filter(|path| path.starts_with(folder) && path.ends_with(".toml"));
+    files.find(|path| toml_text::find(&standing.text(path), table, keys, name).is_some()).cloned()
 }
 
 /// A file name made of a name.
