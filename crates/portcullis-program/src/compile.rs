@@ -59,6 +59,20 @@ pub fn compile(bundle: &Bundle, pool: Result<Arc<Pool>, String>) -> Result<Progr
     Ok(set)
 }
 
+/// One program alone, which belongs to no bundle: a draft. It is checked like those of a bundle, and no worker keeps it.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn alone(name: &str, text: &str, pool: &Arc<Pool>) -> Result<ProgramSet, Diagnostic> {
+    let source = source(&format!("programs/{name}.star"), text)?;
+    if let Some(mistake) = tried(pool, &source) {
+        return Err(mistake);
+    }
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    let digest: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(ProgramSet::new(digest, vec![source], Ok(Arc::clone(pool))))
+}
+
 /// The set that a bundle was compiled to.
 pub fn of(bundle: &Bundle) -> Option<&Arc<ProgramSet>> {
     bundle.compiled::<Arc<ProgramSet>>()

@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// The engine's name, beside the program.
 const NAME: &str = "portcullis-starlark";
@@ -12,6 +13,8 @@ const NAME: &str = "portcullis-starlark";
 const DIGEST: &str = "portcullis-starlark.sha256";
 /// Most bytes of the engine.
 const BYTES_MAX: u64 = 256 << 20;
+/// Most bytes of the toolbox's manual that are read.
+const MANUAL_BYTES_MAX: u64 = 256 << 10;
 /// Permission bits with which others than the owner may write.
 const WRITABLE: u32 = 0o022;
 
@@ -65,6 +68,36 @@ impl Engine {
         let engine = Self { path: path.to_owned(), file };
         engine.check_digest().map_err(wrong)?;
         Ok(engine)
+    }
+
+    /// What programs may call, as the engine itself describes it, in Markdown. It is the one description that people and
+    /// models get.
+    ///
+    /// # Errors
+    /// The engine does not print it.
+    pub fn toolbox(&self) -> Result<String, EngineError> {
+        let mut child = Command::new(self.executable())
+            .arg("toolbox")
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| self.wrong(format!("it cannot be started: {error}")))?;
+        let mut manual = String::new();
+        let read = match child.stdout.take() {
+            Some(out) => out.take(MANUAL_BYTES_MAX).read_to_string(&mut manual).map(|_| ()),
+            None => Ok(()),
+        };
+        // One that has more to say is not waited for.
+        let _gone = child.kill();
+        let _waited = child.wait();
+        read.map_err(|error| self.wrong(format!("it does not say what programs may call: {error}")))?;
+        if manual.trim().is_empty() {
+            return Err(self.wrong("it does not say what programs may call; install it again".to_owned()));
+        }
+        Ok(manual)
     }
 
     /// How it is executed.
