@@ -92,14 +92,22 @@ pub fn demonstrations(folder: &Path) -> Result<Memory, DemonstrationError> {
         if text.len() as u64 > MAX_EXAMPLE_FILE_BYTES {
             return Err(form(format!("it has more than {MAX_EXAMPLE_FILE_BYTES} bytes")));
         }
-        let Written { input, output, plan, program } =
-            toml::from_str(&text).map_err(|error| form(error.message().to_owned()))?;
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         memory
-            .add(Example { name, input, output, plan, program })
+            .add(demonstration(&name, &text).map_err(form)?)
             .map_err(|source| DemonstrationError::Memory { path: path.clone(), source })?;
     }
     Ok(memory)
+}
+
+/// One demonstration from the text of its file.
+///
+/// # Errors
+/// It is of another form.
+pub fn demonstration(name: &str, text: &str) -> Result<Example, String> {
+    let Written { input, output, plan, program } =
+        toml::from_str(text).map_err(|error| error.message().to_owned())?;
+    Ok(Example { name: name.to_owned(), input, output, plan, program })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! do nothing else, and has no word for *allow*. So at worst a program does not see what it should have seen, which the
 //! other guards of the gate do not rely on.
 
+mod baseline;
 mod demonstrations;
 mod execute;
 mod memory;
@@ -27,7 +28,8 @@ use crate::clock::Clock;
 use crate::limits::{MAX_PLANS, MAX_REQUEST_BYTES, MAX_ROUNDS, MAX_SHOTS, MAX_TARGET_BYTES};
 use crate::model::{Finish, Model, ModelError, Request};
 
-pub use demonstrations::{DemonstrationError, demonstrations};
+pub use baseline::{Opinion, model_as_guard, rules_in_the_prompt};
+pub use demonstrations::{DemonstrationError, demonstration, demonstrations};
 pub use execute::{Execute, Executed, Workers};
 pub use memory::{Example, Found, Memory, MemoryError, Order};
 pub use plan::Plan;
