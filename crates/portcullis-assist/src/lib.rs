@@ -20,6 +20,7 @@ pub mod guardagent;
 mod judge;
 pub mod limits;
 mod model;
+pub mod opinion;
 pub mod record;
 mod repair;
 mod tag;

@@ -64,7 +64,7 @@ impl ContractSource {
 }
 
 /// Whether a bundle is the daemon's own, as it is now.
-fn is_own(gate: Option<&Arc<Gate>>, bundle: &Bundle) -> bool {
+pub(crate) fn is_own(gate: Option<&Arc<Gate>>, bundle: &Bundle) -> bool {
     let own = gate.and_then(|gate| gate.bundles().get(None).ok());
     own.is_some_and(|(_, own)| own.digest() == bundle.digest())
 }

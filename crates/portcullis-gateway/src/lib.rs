@@ -6,6 +6,7 @@ pub mod backup;
 pub mod bench;
 pub mod client;
 mod contained;
+mod call_models;
 mod contract_source;
 pub mod cosign;
 pub mod daemon;

@@ -18,7 +18,7 @@ use crate::passages::Passage;
 use crate::posing::Posing;
 use crate::request::Wanted;
 use crate::secrets;
-use crate::table::{self, Consequence, Content, Explained, Inputs, Row};
+use crate::table::{self, Consequence, Content, Explained, Inputs, Row, Weight};
 use crate::trajectory::{Call, Trajectory};
 use crate::values::{Kind, Value};
 use crate::words::stem_hash;
@@ -52,6 +52,21 @@ pub struct Reason {
     pub inputs: Inputs,
     /// What explains the call.
     pub source: Option<Source>,
+    /// What the call does.
+    pub deed: Deed,
+}
+
+impl Reason {
+    /// Whether it is a hold on one kind of evidence alone, about an act that can be put right: where a second opinion may be
+    /// asked for. Posing and credentials never are.
+    #[must_use]
+    pub fn is_grey(&self) -> bool {
+        self.row.weight == Weight::Hold
+            && self.inputs.consequence == Consequence::Ordinary
+            && self.inputs.content < Content::Secret
+            && self.inputs.explained < Explained::ByPosing
+            && self.inputs.evidence() == 1
+    }
 }
 
 /// Judges a call: the strictest row over all of its effects, or `None` if no row holds.
@@ -127,7 +142,7 @@ impl Judge<'_> {
         let row = table::decide(&inputs)?;
         let passage = evidence.passage;
         let source = passage.map(|passage| Source { seq: passage.seq, range: passage.range.clone() });
-        Some(Reason { row, inputs, source })
+        Some(Reason { row, inputs, source, deed: act.deed })
     }
 
     /// Who is behind the target, the links that go along, and the page that is typed into.

@@ -23,6 +23,7 @@ mod compare;
 mod compiled;
 mod containment;
 mod contract_model;
+mod models;
 mod contracts;
 mod credentials;
 mod diagnostic;
@@ -60,6 +61,7 @@ pub use containment::{
     Below, CONTAIN_SOURCE, ContainSettings, OnMore, level_answer, level_of, level_request, runs_git,
 };
 pub use contract_model::ContractModel;
+pub use models::{CallModel, PerAction};
 pub use contracts::{ContractJudge, ContractSettings, OnFail, REPAIR_STRATEGIES};
 pub use diagnostic::{Diagnostic, nearest};
 pub use flow::FlowSettings;

@@ -10,6 +10,7 @@ use super::authority::{AuthoritySettings, Entry};
 use super::compiled::{AccessPolicies, Compiled};
 use super::containment::ContainSettings;
 use super::contract_model::ContractModel;
+use super::models::{CallModel, PerAction};
 use super::contracts::ContractSettings;
 use super::diagnostic::Diagnostic;
 use super::flow::FlowSettings;
@@ -74,6 +75,10 @@ pub struct Bundle {
     pub contracts: Vec<ContractSettings>,
     /// The model that may be asked about contracts.
     pub contract_model: Option<ContractModel>,
+    /// The model that is asked about calls which would be held on one kind of evidence alone; none: they are held.
+    pub second_opinion: Option<CallModel>,
+    /// Programs that a model writes for single calls.
+    pub per_action: Option<PerAction>,
     /// What the monitors of a run look for.
     pub monitors: Arc<MonitorSettings>,
     /// Who may do what.

@@ -30,6 +30,7 @@ use super::shares::Shares;
 use super::{DaemonOptions, Shared, mark, postconditions, routes, webhooks};
 use crate::api;
 use crate::contained::LevelSource;
+use crate::call_models::CallModels;
 use crate::contract_source::ContractSource;
 use crate::cosign;
 use crate::home::Home;
@@ -60,7 +61,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
 /// # Errors
 /// [`DaemonError`]: what keeps it from serving, and what to do about it.
 pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result<(), DaemonError> {
-    let (judges, work) = own_sources(&mut extensions, &options.home);
+    let (judges, models, work) = own_sources(&mut extensions, &options.home);
     let tally = tally(&options, &mut extensions);
     let given = options.bundle.as_deref().map(std::path::absolute).transpose();
     let given = given.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
@@ -82,6 +83,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     let gate = Gate::extended(ledger, bundles, extensions);
     let gate = gate.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
     judges.answer_for(&gate);
+    models.answer_for(&gate);
     work.answer_for(&gate);
     tell_freezes(&gate).await?;
     let listings = Arc::new(Listings::at(options.home.listings()));
@@ -143,13 +145,14 @@ fn beside(gate: &Arc<Gate>, shared: Shared) -> [JoinHandle<()>; 3] {
     [tokio::spawn(tell_summaries(Arc::clone(gate))), tokio::spawn(telling), tokio::spawn(looking)]
 }
 
-/// Adds the daemon's own sources of facts, unless others of their names are there. Two of them ask the gate in turn.
-fn own_sources(extensions: &mut Extensions, home: &Home) -> (Arc<ContractSource>, WorkSource) {
+/// Adds the daemon's own sources of facts, unless others of their names are there. Three of them ask the gate in turn.
+fn own_sources(extensions: &mut Extensions, home: &Home) -> (Arc<ContractSource>, Arc<CallModels>, WorkSource) {
     let judges = ContractSource::join(&mut extensions.sources);
+    let models = CallModels::join(&mut extensions.sources);
     let (level, work) = (LevelSource::default(), WorkSource::new(Checks::new(home.forges())));
     let sources = std::mem::take(&mut extensions.sources);
     extensions.sources = sources.or_with(Arc::new(level)).or_with(Arc::new(work.clone()));
-    (judges, work)
+    (judges, models, work)
 }
 
 /// Takes hold of the state folder, unless another daemon has it.

@@ -1,3 +1,4 @@
 //! Conditions of the bundle that have to be computed.
 
 pub mod check;
+pub mod per_action;
