@@ -146,7 +146,7 @@ impl Home {
     }
 
     async fn event(&self) -> Enforced {
-        self.act("create_event", json!({"title": "Rehearsal", "day": "12 June"})).await
+        self.act("create_event", json!({"title": "Rehearsal", "day": "12 June", "text": ""})).await
     }
 
     /// The last verdict on an action, as it is recorded.
@@ -333,7 +333,7 @@ async fn a_program_for_one_call_can_deny_it_and_is_on_record() {
     home.proven().await;
     // A plan and a program each; other tools have none.
     assert_eq!(asked.lock().unwrap().len(), 4);
-    home.act("create_event", json!({"title": "Archive", "day": "1 May"})).await;
+    home.act("create_event", json!({"title": "Archive", "day": "1 May", "text": ""})).await;
     assert_eq!(asked.lock().unwrap().len(), 4);
 }
 
