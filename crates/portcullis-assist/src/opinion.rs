@@ -56,7 +56,10 @@ fn request(asked: &Covers<'_>) -> Request {
         fenced("request", asked.request),
         fenced("call", &call.to_string())
     );
-    Request { schema: Some(Schema { name: "covers", schema: schema() }), ..Request::new(SYSTEM, user, TOKENS) }
+    Request {
+        schema: Some(Schema { name: "covers", schema: schema() }),
+        ..Request::new(SYSTEM, user, TOKENS)
+    }
 }
 
 fn schema() -> Value {

@@ -157,8 +157,7 @@ async fn written(shown: &Shown) -> Result<serde_json::Value, String> {
     let started = started.await.map_err(|_| "the engine could not be started".to_owned())?;
     let (pool, manual) = started.map_err(|error| error.to_string())?;
     let (workers, toolbox, memory) = (Workers::new(pool), Toolbox::read(&manual), Memory::new());
-    let crew =
-        Crew { model: &client, workers: &workers, toolbox: &toolbox, memory: &memory, clock: &*clock };
+    let crew = Crew { model: &client, workers: &workers, toolbox: &toolbox, memory: &memory, clock: &*clock };
     let (input, output) = (asked.request.as_str(), asked.call.as_str());
     let target = Target { requests, specification, input, output, told };
     let budget = Budget { calls: Some(PROGRAM_CALLS), ..Budget::default() };
@@ -186,7 +185,8 @@ fn client(named: &CallModel, clock: &Arc<dyn Clock>) -> Result<Client, EndpointE
     let key = named.key_env.as_deref().map(Key::from_env).transpose()?;
     let http = Http::new(&named.endpoint, key, Timeouts::default())?;
     // There is no time for a second attempt.
-    let options = Options { retries: Retries { attempts: 1, ..Retries::default() }, ..Options::new(&named.model) };
+    let options =
+        Options { retries: Retries { attempts: 1, ..Retries::default() }, ..Options::new(&named.model) };
     Ok(Client::new(options, Arc::new(http), Arc::clone(clock)))
 }
 

@@ -211,8 +211,10 @@ fn opinions(facts: &Facts) -> Vec<String> {
         (&opinions.unsaid, "a model was asked and gave no answer in time, and the hold stood"),
     ];
     let told = told.into_iter().filter(|(verdicts, _)| !verdicts.is_empty());
-    told.map(|(verdicts, what)| format!("{}: {what} ({}).", count(verdicts.len(), "call", "calls"), events(verdicts)))
-        .collect()
+    told.map(|(verdicts, what)| {
+        format!("{}: {what} ({}).", count(verdicts.len(), "call", "calls"), events(verdicts))
+    })
+    .collect()
 }
 
 /// What went ahead and did not end well.

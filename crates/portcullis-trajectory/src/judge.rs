@@ -18,7 +18,7 @@ use crate::passages::Passage;
 use crate::posing::Posing;
 use crate::request::Wanted;
 use crate::secrets;
-use crate::table::{self, Consequence, Content, Explained, Inputs, Row, Weight};
+use crate::table::{self, Consequence, Content, Explained, Inputs, Row};
 use crate::trajectory::{Call, Trajectory};
 use crate::values::{Kind, Value};
 use crate::words::stem_hash;
@@ -54,19 +54,6 @@ pub struct Reason {
     pub source: Option<Source>,
     /// What the call does.
     pub deed: Deed,
-}
-
-impl Reason {
-    /// Whether it is a hold on one kind of evidence alone, about an act that can be put right: where a second opinion may be
-    /// asked for. Posing and credentials never are.
-    #[must_use]
-    pub fn is_grey(&self) -> bool {
-        self.row.weight == Weight::Hold
-            && self.inputs.consequence == Consequence::Ordinary
-            && self.inputs.content < Content::Secret
-            && self.inputs.explained < Explained::ByPosing
-            && self.inputs.evidence() == 1
-    }
 }
 
 /// Judges a call: the strictest row over all of its effects, or `None` if no row holds.

@@ -285,12 +285,8 @@ mod tests {
     fn the_grey_zone_has_one_kind_of_evidence_and_no_grave_act() {
         let grey = |inputs: &Inputs| {
             let row = decide(inputs).filter(|row| row.weight == Weight::Hold)?;
-            let reason = crate::judge::Reason {
-                row,
-                inputs: *inputs,
-                source: None,
-                deed: crate::deed::Deed::Send,
-            };
+            let reason =
+                crate::judge::Reason { row, inputs: *inputs, source: None, deed: crate::deed::Deed::Send };
             reason.is_grey().then_some(row.name)
         };
         let mut rows: Vec<&str> = product().iter().filter_map(grey).collect();
@@ -298,7 +294,9 @@ mod tests {
         rows.dedup();
         assert_eq!(rows, ["others-target", "unasked-explained", "unasked-target"]);
         for inputs in product().iter().filter(|inputs| grey(inputs).is_some()) {
-            assert!(inputs.consequence == Ordinary && inputs.explained != ByPosing && inputs.content != Secret);
+            assert!(
+                inputs.consequence == Ordinary && inputs.explained != ByPosing && inputs.content != Secret
+            );
             assert!(inputs.wanted != Yes, "what the user asked for is held for its content: {inputs:?}");
         }
     }

@@ -19,9 +19,9 @@ use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns
 use super::toml_table::{File, Table};
 use super::{
     Activities, Activity, ApprovalSettings, Bundle, CallModel, ContainSettings, ContractModel,
-    ContractSettings, Credential, MonitorSettings, PerAction, Plan, Programs, Scores, VerificationSettings, WorkSettings, activities,
-    containment, contract_model, contracts, credentials, escalation, flow, ledger, loops, models, monitors,
-    plans, policies, read_effects, scores, sequences, tools, verification, work,
+    ContractSettings, Credential, MonitorSettings, PerAction, Plan, Programs, Scores, VerificationSettings,
+    WorkSettings, activities, containment, contract_model, contracts, credentials, escalation, flow, ledger,
+    loops, models, monitors, plans, policies, read_effects, scores, sequences, tools, verification, work,
 };
 use crate::effect::AttributeType;
 use crate::escalation::EscalationSettings;
@@ -291,8 +291,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     let escalation = table.table("escalation").map(|table| escalation::read(file, table));
     let scores = table.table("monitors").map(scores::read);
     let contract_model = table.table("contracts").and_then(|table| contract_model::read(file, table));
-    let second_opinion =
-        table.table("second_opinion").and_then(|table| models::second_opinion(file, table));
+    let second_opinion = table.table("second_opinion").and_then(|table| models::second_opinion(file, table));
     let per_action = table.table("per_action").and_then(|table| models::per_action(file, table));
     let verification = table.table("verification").map(|table| verification::read(file, table));
     let (verification, sources) = verification.unzip();

@@ -124,8 +124,7 @@ mod tests {
             [("portcullis.toml", main.as_str()), ("policies/p.toml", policy)]
                 .map(|(path, text)| (path.to_owned(), text.into()))
                 .into();
-        Bundle::load(&files)
-            .map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+        Bundle::load(&files).map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
     }
 
     #[test]

@@ -29,8 +29,8 @@ use super::listen::Hold;
 use super::shares::Shares;
 use super::{DaemonOptions, Shared, mark, postconditions, routes, webhooks};
 use crate::api;
-use crate::contained::LevelSource;
 use crate::call_models::CallModels;
+use crate::contained::LevelSource;
 use crate::contract_source::ContractSource;
 use crate::cosign;
 use crate::home::Home;
@@ -146,7 +146,10 @@ fn beside(gate: &Arc<Gate>, shared: Shared) -> [JoinHandle<()>; 3] {
 }
 
 /// Adds the daemon's own sources of facts, unless others of their names are there. Three of them ask the gate in turn.
-fn own_sources(extensions: &mut Extensions, home: &Home) -> (Arc<ContractSource>, Arc<CallModels>, WorkSource) {
+fn own_sources(
+    extensions: &mut Extensions,
+    home: &Home,
+) -> (Arc<ContractSource>, Arc<CallModels>, WorkSource) {
     let judges = ContractSource::join(&mut extensions.sources);
     let models = CallModels::join(&mut extensions.sources);
     let (level, work) = (LevelSource::default(), WorkSource::new(Checks::new(home.forges())));

@@ -87,7 +87,7 @@ impl Guard<RunMemory> for Authority {
         let Some(reason) = reason(context, action)? else { return Ok(Vec::new()) };
         // What a person has granted no model takes back.
         let asked = Asked::of(context, action, &reason).filter(|_| pending.grant.is_none());
-        let opinion = asked.and_then(|asked| second_opinion::said(facts, &asked.question(action)));
+        let opinion = asked.and_then(|asked| second_opinion::said(facts, &asked.question()));
         let verdict = match (reason.row.weight, opinion.map(|opinion| opinion.covers)) {
             (Weight::Warn, _) => Verdict::Warn,
             (Weight::Hold, None) => Verdict::Review,
@@ -97,7 +97,8 @@ impl Guard<RunMemory> for Authority {
         let mut message = reason.row.says.to_owned();
         if let Some(opinion) = opinion {
             let said = if opinion.covers { "covers" } else { "does not cover" };
-            message.push_str(&format!("; asked for a second opinion, a model says that the request {said} it"));
+            message
+                .push_str(&format!("; asked for a second opinion, a model says that the request {said} it"));
         }
         if let Some(source) = &reason.source {
             let (start, end) = (source.range.start, source.range.end);
@@ -126,7 +127,7 @@ fn reason(context: &Context<'_>, action: &Action) -> Result<Option<Reason>, Guar
 fn question(context: &Context<'_>, pending: &Pending<'_>) -> Option<FactRequest> {
     let Subject::Action(action) = pending.subject else { return None };
     let reason = reason(context, action).ok()??;
-    Some(Asked::of(context, action, &reason)?.question(action))
+    Some(Asked::of(context, action, &reason)?.question())
 }
 
 /// What a model is told about a call, if it is one that it is asked about.

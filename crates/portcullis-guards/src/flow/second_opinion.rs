@@ -7,7 +7,6 @@
 use portcullis_core::action::Action;
 use portcullis_core::effect::ResourceKind;
 use portcullis_core::fact::{FactAnswer, FactRequest, Facts};
-use portcullis_core::id::DigestBuilder;
 use portcullis_trajectory::judge::Reason;
 use portcullis_trajectory::memory::Context;
 use serde::{Deserialize, Serialize};
@@ -21,8 +20,6 @@ const TARGETS_MAX: usize = 16;
 const TARGET_BYTES_MAX: usize = 128;
 /// Longest request of a user, in bytes, that is asked about.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
-/// Hex digits of a digest in a question.
-const DIGITS: usize = 32;
 
 /// What the model is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,16 +60,11 @@ impl Asked {
         asks.then(|| Self { request, kind: reason.deed.as_str().to_owned(), tool, targets })
     }
 
-    /// The question. It names what is told by its digest, so that an answer is never taken for one about something else.
-    pub fn question(&self, action: &Action) -> FactRequest {
-        let short = |digest: String| digest.get(..DIGITS).map(str::to_owned).unwrap_or(digest);
-        let mut told = DigestBuilder::new("portcullis/second-opinion/v1").part(self.request.as_bytes());
-        told = told.part(self.kind.as_bytes()).part(self.tool.as_deref().unwrap_or_default().as_bytes());
-        for target in &self.targets {
-            told = told.part(target.as_bytes());
-        }
-        let (action, told) = (short(action.digest().to_string()), short(told.finish().to_string()));
-        FactRequest { source: SOURCE.to_owned(), question: format!("whether {told} covers {action}") }
+    /// The question. It is recorded with the verdict on the call, so the call need not be named, and a digest of what the
+    /// user said would outlive the erasure of the words. Its length tells whether the user has said more since.
+    pub fn question(&self) -> FactRequest {
+        let question = format!("whether a request of {} bytes covers this {}", self.request.len(), self.kind);
+        FactRequest { source: SOURCE.to_owned(), question }
     }
 }
 
@@ -149,21 +141,15 @@ mod tests {
     }
 
     #[test]
-    fn a_question_names_all_that_is_told() {
-        use portcullis_core::id::ActionId;
-        let action = |to: &str| {
-            Action::new(ActionId::from_bytes([1; 16]), Some("send".to_owned()), json!({"to": to}), None)
-        };
-        let asked = |request: &str, target: &str| Asked {
+    fn an_answer_is_not_taken_for_one_to_a_longer_request_and_quotes_nothing() {
+        let asked = |request: &str| Asked {
             request: request.to_owned(),
             kind: "send".to_owned(),
             tool: None,
-            targets: vec![target.to_owned()],
+            targets: vec!["ann@example.com".to_owned()],
         };
-        let question = asked("a", "b").question(&action("b")).question;
-        for (request, target, to) in [("x", "b", "b"), ("a", "x", "b"), ("a", "b", "x")] {
-            assert_ne!(asked(request, target).question(&action(to)).question, question);
-        }
-        assert!(!question.contains("send"), "no text in it: {question}");
+        let question = asked("send it").question();
+        assert_ne!(question, asked("send it\nno, do not").question());
+        assert_eq!(question.question, "whether a request of 7 bytes covers this send");
     }
 }

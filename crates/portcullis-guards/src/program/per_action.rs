@@ -5,6 +5,7 @@
 //! program today.
 
 use portcullis_core::action::{Action, Pending, Subject};
+use portcullis_core::bundle::PerAction;
 use portcullis_core::fact::FactRequest;
 use portcullis_core::id::DigestBuilder;
 use portcullis_trajectory::memory::Context;
@@ -37,23 +38,21 @@ impl Asked {
         Some(Self { request, call: format!("{tool} {}", action.arguments) })
     }
 
-    fn question(&self, context: &Context<'_>, action: &Action) -> FactRequest {
-        let short = |digest: String| digest.get(..DIGITS).map(str::to_owned).unwrap_or(digest);
-        let (requests, specification) = match &context.bundle.per_action {
-            Some(settings) => (settings.requests.as_str(), settings.specification.as_str()),
-            None => ("", ""),
-        };
+    /// The question. It is recorded with the verdict on the call, so the call need not be named, and a digest of what the
+    /// user said would outlive the erasure of the words.
+    fn question(&self, settings: &PerAction) -> FactRequest {
         let told = DigestBuilder::new("portcullis/per-action/v1")
-            .part(requests.as_bytes())
-            .part(specification.as_bytes())
-            .part(self.request.as_bytes());
-        let (action, told) = (short(action.digest().to_string()), short(told.finish().to_string()));
-        FactRequest { source: SOURCE.to_owned(), question: format!("{told} on {action}") }
+            .part(settings.requests.as_bytes())
+            .part(settings.specification.as_bytes());
+        let told = told.finish().to_string();
+        let told = told.get(..DIGITS).unwrap_or(&told);
+        let question = format!("{told} on this call, after a request of {} bytes", self.request.len());
+        FactRequest { source: SOURCE.to_owned(), question }
     }
 }
 
 /// The question about what is pending.
 pub(super) fn question(context: &Context<'_>, pending: &Pending<'_>) -> Option<FactRequest> {
     let Subject::Action(action) = pending.subject else { return None };
-    Some(Asked::of(context, action)?.question(context, action))
+    Some(Asked::of(context, action)?.question(context.bundle.per_action.as_ref()?))
 }

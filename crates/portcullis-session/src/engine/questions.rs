@@ -45,12 +45,8 @@ impl Engine {
         let told = told.then(|| check::input(&context, &action, at).ok()).flatten();
         let opinion = asks(second_opinion::SOURCE).then(|| authority::asked(&context, &action)).flatten();
         let written = asks(per_action::SOURCE).then(|| per_action::Asked::of(&context, &action)).flatten();
-        let shown = || Shown {
-            told,
-            second_opinion: opinion,
-            per_action: written,
-            ..self.shown(&pending.subject)
-        };
+        let shown =
+            || Shown { told, second_opinion: opinion, per_action: written, ..self.shown(&pending.subject) };
         Asked::of(requests, shown)
     }
 
@@ -73,7 +69,16 @@ impl Engine {
             _ => (None, None),
         };
         let text = subject.text().map(str::to_owned);
-        Shown { bundle: Arc::clone(&self.bundle), text, prompt, documents, reply: None, told: None, second_opinion: None, per_action: None }
+        Shown {
+            bundle: Arc::clone(&self.bundle),
+            text,
+            prompt,
+            documents,
+            reply: None,
+            told: None,
+            second_opinion: None,
+            per_action: None,
+        }
     }
 
     /// Sends the guards' questions to the sources that answer them.

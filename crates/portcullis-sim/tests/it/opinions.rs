@@ -29,6 +29,10 @@ name = 'create_event'
 type = 'CALENDAR'
 description = 'Creates an event in the calendar.'
 side_effecting = true
+[[tool]]
+name = 'archive'
+type = 'CALENDAR'
+side_effecting = true
 ";
 const POLICY: &str = "
 [[policy]]
@@ -37,6 +41,28 @@ allowed_types = ['RETRIEVE_DOCS', 'CALENDAR']
 max_steps = 20
 max_side_effects = 10
 ";
+
+/// A model that writes programs, by script: what its programs say, by the title of the event.
+#[derive(Debug)]
+struct Writes;
+
+impl FactSource for Writes {
+    fn name(&self) -> &'static str {
+        "per-action"
+    }
+
+    fn answer<'a>(&'a self, question: &'a Question) -> Pin<Box<dyn Future<Output = FactAnswer> + Send + 'a>> {
+        let asked = question.shown.per_action.as_ref().unwrap();
+        assert!(asked.call.starts_with("archive {") && question.shown.told.is_some());
+        let objection = json!({"program": "per-action", "says": "deny", "reasons": ["below /tax"]});
+        let answer = match asked.call.contains("/tax") {
+            true => FactAnswer::Known(json!({ "objections": [objection] })),
+            false if asked.call.contains("/late") => FactAnswer::Failed("no answer in time".to_owned()),
+            false => FactAnswer::Known(json!({})),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
 
 /// A model that follows a script, by the title of the event; a replay has none.
 #[derive(Debug)]
@@ -69,12 +95,14 @@ async fn calls_come_to_the_recorded_verdicts_without_a_model() {
     let mut files = shipped::default_bundle();
     let mut main = String::from_utf8(files["portcullis.toml"].clone()).unwrap();
     main.push_str("\n[second_opinion]\nendpoint = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\n");
+    main.push_str("[per_action]\nendpoint = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\n");
+    main.push_str("tools = ['archive']\nrequests = 'Nothing below /tax is archived.'\n");
     files.insert("portcullis.toml".into(), main.into_bytes());
     files.insert("tools/home.toml".into(), TOOLS.into());
     files.insert("policies/home.toml".into(), POLICY.into());
     let folder = tempfile::tempdir().unwrap();
     let ledger = SqliteLedger::open(&folder.path().join("ledger"), OpenOptions::default()).unwrap();
-    let sources = FactSources::default().with(Arc::new(Scripted));
+    let sources = FactSources::default().with(Arc::new(Scripted)).with(Arc::new(Writes));
     let extensions = Extensions { sources, ..Extensions::default() };
     let gate = Gate::extended(Arc::new(ledger), Bundles::new(None, &files).unwrap(), extensions).unwrap();
     let principal = Principal::named("agent");
@@ -91,6 +119,10 @@ async fn calls_come_to_the_recorded_verdicts_without_a_model() {
         verdicts.push(run.propose(event).await.unwrap().0.decision.verdict);
     }
     assert_eq!(verdicts, [Verdict::Allow, Verdict::Allow, Verdict::Deny, Verdict::Review]);
+    for (path, verdict) in [("/tax", Verdict::Deny), ("/late", Verdict::Deny), ("/old", Verdict::Allow)] {
+        let judged = run.propose(call("archive", json!({"path": path}))).await.unwrap().0;
+        assert_eq!(judged.decision.verdict, verdict, "{path}: {:?}", judged.decision.findings);
+    }
 
     let mut export = Vec::new();
     let options = ExportOptions { payloads: true };
@@ -106,5 +138,5 @@ async fn calls_come_to_the_recorded_verdicts_without_a_model() {
     };
     replay::replay(&Source::memory(export), &bundle, &pipeline, &replay::Options::default(), &mut sink)
         .unwrap();
-    assert!(outcomes.len() >= 4 && outcomes.iter().all(|outcome| *outcome == Outcome::Same), "{outcomes:?}");
+    assert!(outcomes.len() >= 7 && outcomes.iter().all(|outcome| *outcome == Outcome::Same), "{outcomes:?}");
 }
