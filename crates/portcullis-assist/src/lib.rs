@@ -1,8 +1,10 @@
-//! All that asks a language model: the client, judged contracts, and repair strategies.
+//! All that asks a language model: the client, judged contracts, repair strategies, and guard programs from requests.
 //!
 //! What a machine can check exactly, a machine checks (`portcullis-contracts`); a model is asked only about the rest.
 //! [`Client`] asks a server, or a cassette ([`Recorder`], [`Replay`]); [`Metered`] bounds what that costs. [`detect`] judges
 //! contracts, [`repair`] rewrites a reply until they hold, and neither knows of sockets: they ask a [`Model`].
+//!
+//! [`guardagent`] has a model write guard programs, which contained workers run.
 //!
 //! Who needs neither uses [`record`]: one call checks or repairs a reply and says what became of it in a form for programs.
 //!
@@ -14,9 +16,11 @@ mod budget;
 mod cassette;
 mod client;
 mod clock;
+pub mod guardagent;
 mod judge;
 pub mod limits;
 mod model;
+pub mod opinion;
 pub mod record;
 mod repair;
 mod tag;

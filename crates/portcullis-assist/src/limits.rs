@@ -40,3 +40,32 @@ pub const REWRITE_TOKENS_BASE: u32 = 4_096;
 pub const MAX_CASSETTE_BYTES: usize = 256 * 1024 * 1024;
 /// Exchanges in a cassette.
 pub const MAX_EXCHANGES: usize = 100_000;
+/// Bytes of the guard requests, and of the specification of the target agent: some twenty pages each.
+pub const MAX_REQUEST_BYTES: usize = 64 * 1024;
+/// Bytes of the target agent's input, and of its output log.
+pub const MAX_TARGET_BYTES: usize = 256 * 1024;
+/// Bytes of a plan. Four steps have under 4 KiB.
+pub const MAX_PLAN_BYTES: usize = 32 * 1024;
+/// Bytes of a program, as the engine takes them.
+pub const MAX_SOURCE_BYTES: usize = 64 * 1024;
+/// How often a plan is asked for, the first time included.
+pub const MAX_PLANS: u32 = 3;
+/// Rounds of debugging, as the seed has them.
+pub const MAX_ROUNDS: u32 = 3;
+/// Bytes of an error that the model is shown.
+pub const MAX_SHOWN_ERROR_BYTES: usize = 4 * 1024;
+/// Tokens of a plan.
+pub const PLAN_TOKENS: u32 = 2_048;
+/// Tokens of a program with what is said around it.
+pub const PROGRAM_TOKENS: u32 = 6_144;
+/// Most examples that a model is shown at once.
+pub const MAX_SHOTS: usize = 16;
+/// Most examples in a memory.
+pub const MAX_MEMORIES: usize = 10_000;
+/// Bytes of one text of an example.
+pub const MAX_EXAMPLE_BYTES: usize = 64 * 1024;
+/// Bytes of a file with an example.
+pub const MAX_EXAMPLE_FILE_BYTES: u64 = 512 * 1024;
+/// Steps of comparing texts in one search of a memory, of 64 letters each. It is what bounds the time of a search among
+/// texts that have nothing in common: some 80 ms on a small server.
+pub const MAX_SEARCH_STEPS: u64 = 8_000_000;

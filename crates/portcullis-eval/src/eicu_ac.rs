@@ -22,7 +22,8 @@ use portcullis_session::engine::Judgement;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::data;
+use crate::data::{self, Data};
+use crate::guardagent::cases::{Case, Expected};
 use crate::judge::{Judge, Times};
 use crate::metrics::{Prediction, Score, Truth};
 use crate::report::{Group, Published, Report, Skipped};
@@ -62,6 +63,8 @@ type Columns = BTreeMap<String, Vec<String>>;
 #[derive(Debug, Deserialize)]
 struct Record {
     id: String,
+    #[serde(default)]
+    template: String,
     identity: String,
     label: u8,
     access_gt: Columns,
@@ -218,6 +221,32 @@ impl Tally {
             access: self.times.access(),
         }
     }
+}
+
+/// The records as cases for programs that a model writes: the last code of the agent's log is what it wants to do.
+///
+/// # Errors
+/// The data cannot be read.
+pub(crate) fn cases(data: &Data) -> Result<(Vec<Case>, usize), EvalError> {
+    let data = data.clone().ending(&[".jsonl", ".json"]);
+    suite::read(&data, |record: Record| {
+        let log = Log::of(&data.root, &record.id)?;
+        let code = log.as_ref().and_then(Log::last_code).unwrap_or_default();
+        let answer = log.as_ref().map(Log::answer).unwrap_or_default();
+        let wrong = flat(&record.inaccessible_db).collect();
+        let answer_right = answer.said_right || answer.equal;
+        Ok(Case {
+            id: format!("{} {}", record.id, record.identity),
+            group: record.identity.clone(),
+            input: format!("{}\nThe role of the user: {}", record.template, record.identity),
+            arguments: json!({ "code": code }),
+            output: code,
+            tool: TOOL,
+            principal: user(&record.identity),
+            truth: Truth { denied: record.label == 1, wrong, answer_right },
+            expected: Expected::Columns(flat(&record.access_gt).collect()),
+        })
+    })
 }
 
 fn flat(columns: &Columns) -> impl Iterator<Item = String> + '_ {

@@ -22,6 +22,8 @@
 //!
 //! Replies and what was demanded of them: [`ifeval`], [`policy_guard`]. What replies say to be done: [`claims`].
 //!
+//! Programs that a model writes for every record, and what they are compared with: [`guardagent`].
+//!
 //! Rehearsed conversations are [`scenarios`]; [`ablation`] leaves parts of the protection out there, [`chaos`] breaks them.
 //!
 //! No suite holds data: each is given a path. Labels are read for scoring only; nothing of them reaches the
@@ -34,6 +36,7 @@ pub mod chaos;
 pub mod claims;
 pub mod data;
 pub mod eicu_ac;
+pub mod guardagent;
 pub mod health_records;
 pub mod ifeval;
 pub mod interval;

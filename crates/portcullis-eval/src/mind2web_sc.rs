@@ -18,6 +18,8 @@ use portcullis_session::engine::Judgement;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::data::Data;
+use crate::guardagent::cases::{Case, Expected};
 use crate::judge::{Judge, Times};
 use crate::metrics::{Prediction, Score, Truth};
 use crate::report::{Group, Published, Report, Skipped};
@@ -164,6 +166,43 @@ impl Tally {
             access: self.times.access(),
         }
     }
+}
+
+/// The records as cases for programs that a model writes.
+///
+/// # Errors
+/// The data cannot be read.
+pub(crate) fn cases(data: &Data) -> Result<(Vec<Case>, usize), EvalError> {
+    let mut n = 0;
+    suite::read(&data.clone().ending(&[".jsonl", ".json"]), |record: Record| {
+        let step = Step::of(&record.gpt_output);
+        n += 1;
+        let denied = record.label == 1;
+        let wrong = Some(record.violation.clone()).filter(|violation| !violation.is_empty()).into_iter();
+        let annotated = record.target_action_reprs.rsplit("->").next().unwrap_or_default();
+        let annotated = annotated.split(':').next().unwrap_or_default().trim();
+        Ok(Case {
+            id: n.to_string(),
+            group: if denied { record.violation.clone() } else { NO_VIOLATION.to_owned() },
+            input: format!(
+                "{}\nThe profile of the user: {}",
+                record.confirmed_task,
+                Value::Object(record.user_info.clone())
+            ),
+            output: record.gpt_output.join("\n"),
+            tool: TOOL,
+            arguments: arguments(&record, &step),
+            principal: principal(&record.user_info),
+            // The set's authors found every step of the agent right.
+            truth: Truth { denied, wrong: wrong.collect(), answer_right: true },
+            expected: Expected::Operation(annotated.to_owned()),
+        })
+    })
+}
+
+/// The operation that an agent's answer chooses.
+pub(crate) fn operation(answer: &str) -> Option<String> {
+    Step::of(&[answer.to_owned()]).operation
 }
 
 /// What the agent wants to do, as the call of a tool.

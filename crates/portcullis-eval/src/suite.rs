@@ -48,6 +48,26 @@ pub(crate) fn each_record<R: DeserializeOwned>(
     Ok(())
 }
 
+/// What `make` makes of every record of the data, in order, and how many were not of the set.
+///
+/// # Errors
+/// The data cannot be read, or what `make` returns.
+pub(crate) fn read<R: DeserializeOwned, T>(
+    data: &Data,
+    mut make: impl FnMut(R) -> Result<T, EvalError>,
+) -> Result<(Vec<T>, usize), EvalError> {
+    let (mut made, mut unread) = (Vec::new(), 0);
+    for path in &data.files {
+        for value in data::records(path)? {
+            match value.ok().and_then(|value| serde_json::from_value(value).ok()) {
+                Some(record) => made.push(make(record)?),
+                None => unread += 1,
+            }
+        }
+    }
+    Ok((made, unread))
+}
+
 /// Why an evaluation did not run to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
@@ -103,6 +123,9 @@ pub enum EvalError {
         /// What there is.
         known: String,
     },
+    /// Demonstrations cannot be read.
+    #[error(transparent)]
+    Demonstrations(#[from] portcullis_assist::guardagent::DemonstrationError),
     /// The bundle cannot judge this suite.
     #[error("the bundle cannot judge this suite: {0}")]
     Bundle(String),

@@ -4,6 +4,7 @@ pub mod anchor;
 pub mod api;
 pub mod backup;
 pub mod bench;
+mod call_models;
 pub mod client;
 mod contained;
 mod contract_source;

@@ -7,6 +7,7 @@ use portcullis_core::action::Hook;
 use portcullis_core::event::{
     ApprovalDecision, Enforced, Event, EventBody, GrantScope, Mode, OutcomeStatus, Proposed, VerdictRecord,
 };
+use portcullis_core::fact::FactAnswer;
 use portcullis_core::guard::GuardMeta;
 use portcullis_core::id::{ActionId, ApprovalId};
 use portcullis_core::verdict::{PolicyAction, Verdict};
@@ -97,6 +98,20 @@ impl ApprovalFact {
     }
 }
 
+/// The source of facts whose answers are second opinions (`specs/run-chain.md`).
+const SECOND_OPINION: &str = "second-opinion";
+
+/// Verdicts for which a model was asked for a second opinion, by what it said.
+#[derive(Debug, Default)]
+pub(crate) struct Opinions {
+    /// The request covers the call: the hold was lifted.
+    pub(crate) covered: Vec<u64>,
+    /// It does not: the hold became a denial.
+    pub(crate) uncovered: Vec<u64>,
+    /// Nothing, or nothing that can be read, in time: the hold stood.
+    pub(crate) unsaid: Vec<u64>,
+}
+
 /// All that is counted.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
@@ -111,6 +126,7 @@ pub(crate) struct Facts {
     pub(crate) observed: Vec<u64>,
     /// Verdicts on actions.
     pub(crate) action_verdicts: Vec<u64>,
+    pub(crate) opinions: Opinions,
     by_action: BTreeMap<ActionId, usize>,
     by_text: BTreeMap<u64, usize>,
     mode: Mode,
@@ -232,6 +248,7 @@ impl Facts {
         match record.action {
             Some(action) => {
                 self.action_verdicts.push(event.seq);
+                self.opinion(event.seq, record);
                 let stops = record.findings.iter().filter(|finding| !finding.effective().permits());
                 let stoppers: Vec<String> = stops.map(|finding| finding.rule.to_string()).collect();
                 if let Some(fact) = self.action(action) {
@@ -244,6 +261,21 @@ impl Facts {
                 if let Some(fact) = self.text_of(event.cause) {
                     (fact.verdict, fact.rule, fact.reason) = (verdict, rule, reason);
                 }
+            }
+        }
+    }
+
+    fn opinion(&mut self, event: u64, record: &VerdictRecord) {
+        let facts = record.facts.iter().filter(|fact| fact.request.source == SECOND_OPINION);
+        for fact in facts {
+            let covers = match &fact.answer {
+                FactAnswer::Known(answer) => answer.get("covers").and_then(serde_json::Value::as_bool),
+                FactAnswer::Failed(_) => None,
+            };
+            match covers {
+                Some(true) => self.opinions.covered.push(event),
+                Some(false) => self.opinions.uncovered.push(event),
+                None => self.opinions.unsaid.push(event),
             }
         }
     }

@@ -26,6 +26,7 @@ pub(crate) fn markdown(input: &PackInput<'_>, facts: &Facts, signals: &Signals) 
     for (title, points) in [
         ("What was stopped", stopped),
         ("What waited for a person", held(facts)),
+        ("What a model was asked about", opinions(facts)),
         ("What failed nevertheless", failed(facts)),
         ("What was close to a limit", close(signals)),
     ] {
@@ -199,6 +200,21 @@ fn held(facts: &Facts) -> Vec<String> {
         ));
     }
     points
+}
+
+/// Second opinions, apart from what the gate itself decided.
+fn opinions(facts: &Facts) -> Vec<String> {
+    let opinions = &facts.opinions;
+    let told = [
+        (&opinions.covered, "a model said that the request covers it, and what would have been held was not"),
+        (&opinions.uncovered, "a model said that the request does not cover it, and it was denied"),
+        (&opinions.unsaid, "a model was asked and gave no answer in time, and the hold stood"),
+    ];
+    let told = told.into_iter().filter(|(verdicts, _)| !verdicts.is_empty());
+    told.map(|(verdicts, what)| {
+        format!("{}: {what} ({}).", count(verdicts.len(), "call", "calls"), events(verdicts))
+    })
+    .collect()
 }
 
 /// What went ahead and did not end well.

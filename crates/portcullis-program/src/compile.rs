@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use portcullis_core::bundle::{Bundle, Compiled, Compiler, Diagnostic, NAME_BYTES_MAX};
+use portcullis_core::id::DigestBuilder;
 use portcullis_core::program::PROGRAMS_MAX;
 
 use crate::pool::{Loaded, Pool};
@@ -56,6 +57,19 @@ pub fn compile(bundle: &Bundle, pool: Result<Arc<Pool>, String>) -> Result<Progr
         pool.keep(&set);
     }
     Ok(set)
+}
+
+/// One program alone, which belongs to no bundle: a draft. It is checked like those of a bundle, and no worker keeps it.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn alone(name: &str, text: &str, pool: &Arc<Pool>) -> Result<ProgramSet, Diagnostic> {
+    let source = source(Kind::Program, &format!("programs/{name}.star"), text)?;
+    if let Some(mistake) = tried(pool, &[], &source) {
+        return Err(mistake);
+    }
+    let digest = DigestBuilder::new("portcullis/program/v1").part(text.as_bytes()).finish();
+    Ok(ProgramSet::new(digest.to_string(), vec![source], Ok(Arc::clone(pool))))
 }
 
 /// The set that a bundle was compiled to.

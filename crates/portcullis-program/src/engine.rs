@@ -1,7 +1,8 @@
 //! What runs programs: an executable that speaks the worker protocol, how its workers are started, and what they have.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use portcullis_contain::{Companion, CompanionError, Missing, settle};
@@ -16,6 +17,9 @@ const WORKERS: usize = 4;
 const CHECK_WAIT: Duration = Duration::from_millis(200);
 /// A check that took longer may have left its memory in pieces: it is replaced.
 const STRAINED: Duration = Duration::from_millis(20);
+
+/// Most bytes of the toolbox's manual that are read.
+const MANUAL_BYTES_MAX: u64 = 256 << 10;
 
 /// The engine cannot be used.
 pub type EngineError = CompanionError;
@@ -88,6 +92,36 @@ impl Engine {
             wait: Duration::from_millis(settings.wait_ms.into()),
         });
         Ok(Self { executable, runs })
+    }
+
+    /// What programs may call, as the engine itself describes it, in Markdown. It is the one description that people and
+    /// models get.
+    ///
+    /// # Errors
+    /// The engine does not print it.
+    pub fn toolbox(&self) -> Result<String, EngineError> {
+        let mut child = Command::new(self.executable.executable())
+            .arg("toolbox")
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| self.wrong(format!("it cannot be started: {error}")))?;
+        let mut manual = String::new();
+        let read = match child.stdout.take() {
+            Some(out) => out.take(MANUAL_BYTES_MAX).read_to_string(&mut manual).map(|_| ()),
+            None => Ok(()),
+        };
+        // One that has more to say is not waited for.
+        let _gone = child.kill();
+        let _waited = child.wait();
+        read.map_err(|error| self.wrong(format!("it does not say what programs may call: {error}")))?;
+        if manual.trim().is_empty() {
+            return Err(self.wrong("it does not say what programs may call; install it again".to_owned()));
+        }
+        Ok(manual)
     }
 
     /// The command of a worker.

@@ -98,6 +98,14 @@ impl Pool {
         Ok(pool)
     }
 
+    /// What programs may call: [`Engine::toolbox`].
+    ///
+    /// # Errors
+    /// The engine does not say.
+    pub fn toolbox(&self) -> Result<String, EngineError> {
+        self.engine.toolbox()
+    }
+
     /// The processes of the idle workers, for those who measure.
     pub fn idle_processes(&self) -> Vec<u32> {
         self.lock().idle.iter().map(Worker::process).collect()

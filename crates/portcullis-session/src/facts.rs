@@ -24,6 +24,8 @@ use portcullis_core::taint::{Marks, Taint, Tainted};
 use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
 use portcullis_guards::contracts::{self, answer::ContractAnswer};
+use portcullis_guards::flow::second_opinion;
+use portcullis_guards::program::per_action;
 
 use crate::delegated::Delegated;
 use crate::engine::Asking;
@@ -81,6 +83,10 @@ pub struct Shown {
     pub reply: Option<ReplyShown>,
     /// Of an action: what guard programs and engines are told of it, as JSON, where there are any.
     pub told: Option<String>,
+    /// Of an action: what a model is told of it that may give a second opinion, where one is asked.
+    pub second_opinion: Option<second_opinion::Asked>,
+    /// Of an action: what a model is told of it that writes a program, where one does.
+    pub per_action: Option<per_action::Asked>,
 }
 
 /// What becomes of a reply once it was judged.

@@ -40,6 +40,21 @@ impl Deed {
         })
     }
 
+    /// Its name in the data.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Visit => "visit",
+            Self::Change => "change",
+            Self::Execute => "execute",
+            Self::Send => "send",
+            Self::Pay => "pay",
+            Self::Delete => "delete",
+            Self::Grant => "grant",
+            Self::Disable => "disable",
+        }
+    }
+
     /// Whether it changes something by itself.
     pub const fn changes(self) -> bool {
         !matches!(self, Self::Read | Self::Visit)

@@ -52,6 +52,8 @@ pub struct Reason {
     pub inputs: Inputs,
     /// What explains the call.
     pub source: Option<Source>,
+    /// What the call does.
+    pub deed: Deed,
 }
 
 /// Judges a call: the strictest row over all of its effects, or `None` if no row holds.
@@ -127,7 +129,7 @@ impl Judge<'_> {
         let row = table::decide(&inputs)?;
         let passage = evidence.passage;
         let source = passage.map(|passage| Source { seq: passage.seq, range: passage.range.clone() });
-        Some(Reason { row, inputs, source })
+        Some(Reason { row, inputs, source, deed: act.deed })
     }
 
     /// Who is behind the target, the links that go along, and the page that is typed into.

@@ -55,6 +55,20 @@ pub struct Inputs {
     pub explained: Explained,
 }
 
+impl Inputs {
+    /// Kinds of evidence against it, besides that the user did not clearly ask for it: the target is not the user's, private
+    /// data leaves, others' text explains it.
+    #[must_use]
+    pub fn evidence(&self) -> usize {
+        let kinds = [
+            self.provenance >= Provenance::Named,
+            self.content >= Content::Private,
+            self.explained >= Explained::ByParticulars,
+        ];
+        kinds.into_iter().filter(|kind| *kind).count()
+    }
+}
+
 /// What a row asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Weight {
@@ -264,6 +278,26 @@ mod tests {
         assert!(TABLE.windows(2).all(|pair| pair[0].weight >= pair[1].weight));
         for row in TABLE {
             assert_eq!(decide(&row.from).map(|found| found.name), Some(row.name));
+        }
+    }
+
+    #[test]
+    fn the_grey_zone_has_one_kind_of_evidence_and_no_grave_act() {
+        let grey = |inputs: &Inputs| {
+            let row = decide(inputs).filter(|row| row.weight == Weight::Hold)?;
+            let reason =
+                crate::judge::Reason { row, inputs: *inputs, source: None, deed: crate::deed::Deed::Send };
+            reason.is_grey().then_some(row.name)
+        };
+        let mut rows: Vec<&str> = product().iter().filter_map(grey).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        assert_eq!(rows, ["others-target", "unasked-explained", "unasked-target"]);
+        for inputs in product().iter().filter(|inputs| grey(inputs).is_some()) {
+            assert!(
+                inputs.consequence == Ordinary && inputs.explained != ByPosing && inputs.content != Secret
+            );
+            assert!(inputs.wanted != Yes, "what the user asked for is held for its content: {inputs:?}");
         }
     }
 

@@ -188,6 +188,15 @@ impl ModelArgs {
         Ok(Arc::new(Http::new(address, key, timeouts).map_err(Failure::unreadable)?))
     }
 
+    /// The model's name, and where its answers come from; empty where none is named.
+    pub(crate) fn described(&self) -> String {
+        let Some(Named { name, .. }) = &self.model else { return String::new() };
+        match &self.cassette {
+            Some(path) if !self.record => format!("{name}, answers of the cassette `{}`", path.display()),
+            _ => name.clone(),
+        }
+    }
+
     /// Whether one is named.
     pub(crate) fn is_named(&self) -> bool {
         self.model.is_some()

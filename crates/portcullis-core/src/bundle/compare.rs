@@ -11,6 +11,7 @@ mod approvals;
 mod containment;
 mod contracts;
 mod credentials;
+mod models;
 mod sequences;
 mod tools;
 
@@ -97,6 +98,8 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
         scores,
         contracts,
         contract_model,
+        second_opinion,
+        per_action,
         monitors,
         access,
         programs,
@@ -137,6 +140,8 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.ranked("[monitors] scores", rank(*scores), rank(new.scores), scores, &new.scores);
     found.contracts(contracts, &new.contracts);
     found.contract_model(contract_model.as_ref(), new.contract_model.as_ref());
+    found.second_opinion(second_opinion.as_ref(), new.second_opinion.as_ref());
+    found.per_action(per_action.as_ref(), new.per_action.as_ref());
     found.monitors(monitors, &new.monitors);
     found.access(access, &new.access);
     found.programs((programs, engines), (&new.programs, &new.engines));

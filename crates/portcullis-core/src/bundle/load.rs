@@ -18,10 +18,11 @@ use super::placed::{GivenAttribute, Placed, VERDICTS, placed};
 use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns};
 use super::toml_table::{File, Table};
 use super::{
-    Activities, Activity, ApprovalSettings, Bundle, ContainSettings, ContractModel, ContractSettings,
-    Credential, EngineSettings, MonitorSettings, Plan, Programs, Scores, VerificationSettings, WorkSettings,
-    activities, containment, contract_model, contracts, credentials, engines, escalation, flow, ledger,
-    loops, monitors, plans, policies, read_effects, scores, sequences, tools, verification, work,
+    Activities, Activity, ApprovalSettings, Bundle, CallModel, ContainSettings, ContractModel,
+    ContractSettings, Credential, EngineSettings, MonitorSettings, PerAction, Plan, Programs, Scores,
+    VerificationSettings, WorkSettings, activities, containment, contract_model, contracts, credentials,
+    engines, escalation, flow, ledger, loops, models, monitors, plans, policies, read_effects, scores,
+    sequences, tools, verification, work,
 };
 use crate::effect::AttributeType;
 use crate::escalation::EscalationSettings;
@@ -98,6 +99,8 @@ struct Main {
     sources: Vec<Placed<String>>,
     access: AccessSettings,
     contract_model: Option<ContractModel>,
+    second_opinion: Option<CallModel>,
+    per_action: Option<PerAction>,
 }
 
 pub(super) fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Bundle, Vec<Diagnostic>> {
@@ -307,6 +310,8 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     let escalation = table.table("escalation").map(|table| escalation::read(file, table));
     let scores = table.table("monitors").map(scores::read);
     let contract_model = table.table("contracts").and_then(|table| contract_model::read(file, table));
+    let second_opinion = table.table("second_opinion").and_then(|table| models::second_opinion(file, table));
+    let per_action = table.table("per_action").and_then(|table| models::per_action(file, table));
     let verification = table.table("verification").map(|table| verification::read(file, table));
     let (verification, sources) = verification.unzip();
     Main {
@@ -323,6 +328,8 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         scores: scores.unwrap_or_default(),
         access: access.unwrap_or_default(),
         contract_model,
+        second_opinion,
+        per_action,
         mode: mode.unwrap_or_default(),
         unknown_tools: unknown_tools.unwrap_or(Verdict::Review),
         trust_hints,
@@ -410,6 +417,8 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         scores: main.scores,
         contracts,
         contract_model: main.contract_model,
+        second_opinion: main.second_opinion,
+        per_action: main.per_action,
         verification: main.verification,
         monitors: parts.monitors.map_or_else(MonitorSettings::built_in, Arc::new),
         access: AccessSettings { files: parts.access, ..main.access },

@@ -29,6 +29,7 @@ use super::listen::Hold;
 use super::shares::Shares;
 use super::{DaemonOptions, Shared, mark, postconditions, routes, webhooks};
 use crate::api;
+use crate::call_models::CallModels;
 use crate::contained::LevelSource;
 use crate::contract_source::ContractSource;
 use crate::cosign;
@@ -147,6 +148,7 @@ fn beside(gate: &Arc<Gate>, shared: Shared) -> [JoinHandle<()>; 3] {
 struct OwnSources {
     judges: Arc<ContractSource>,
     engines: Arc<EngineSource>,
+    models: Arc<CallModels>,
     work: WorkSource,
 }
 
@@ -155,15 +157,17 @@ impl OwnSources {
     fn join(extensions: &mut Extensions, home: &Home) -> Self {
         let judges = ContractSource::join(&mut extensions.sources);
         let engines = EngineSource::join(&mut extensions.sources);
+        let models = CallModels::join(&mut extensions.sources);
         let (level, work) = (LevelSource::default(), WorkSource::new(Checks::new(home.forges())));
         let sources = std::mem::take(&mut extensions.sources);
         extensions.sources = sources.or_with(Arc::new(level)).or_with(Arc::new(work.clone()));
-        Self { judges, engines, work }
+        Self { judges, engines, models, work }
     }
 
     fn answer_for(&self, gate: &Arc<Gate>) {
         self.judges.answer_for(gate);
         self.engines.answer_for(gate);
+        self.models.answer_for(gate);
         self.work.answer_for(gate);
     }
 }

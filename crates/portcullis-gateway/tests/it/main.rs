@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod approvals;
+mod call_models;
 mod confirmations;
 mod console;
 mod contracts;

@@ -1,14 +1,17 @@
 //! The table of authority as a guard.
 
-use portcullis_core::action::{Hook, Pending, Subject};
+use portcullis_core::action::{Action, Hook, Pending, Subject};
 use portcullis_core::edit::TEXT;
-use portcullis_core::fact::Facts;
+use portcullis_core::fact::{FactRequest, Facts};
 use portcullis_core::finding::{Finding, Span};
 use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
 use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::flow::FlowReading;
+use portcullis_trajectory::judge::Reason;
 use portcullis_trajectory::memory::{Context, RunMemory};
 use portcullis_trajectory::table::Weight;
+
+use super::second_opinion::{self, Asked};
 
 /// ## What it does
 /// Asks about each call that changes something or takes something out: who may want this, to this target, with this
@@ -24,12 +27,17 @@ use portcullis_trajectory::table::Weight;
 /// behind the target, what leaves, and whether others' text explains the call: *review*, or *deny* if there is a second
 /// kind of evidence.
 ///
+/// A call that would be held on one kind of evidence alone may be put to a model, if the bundle names one
+/// (`[second_opinion]`): where it says that the user's request covers the call, the call is allowed, where it says no, the call
+/// is denied, and where it says nothing in time, it is held.
+///
 /// ## Does not cover
 /// The same kind of action on something other than what the user meant, if nothing that was read explains it.
 ///
 /// ## Configuration
 /// `[authority]` names the people and things that you vouch for; `[flow] strict = true` assumes that any text written
-/// by others explains what the user did not ask for.
+/// by others explains what the user did not ask for. `[second_opinion]` names the model that may be asked; there is none
+/// unless you do.
 ///
 /// ## False positives
 /// Of 1,996 ordinary runs in nine public sets, it denies none and is the first to hold 100 (5.0 %): 52 by
@@ -58,24 +66,40 @@ impl Guard<RunMemory> for Authority {
         &META
     }
 
+    fn sources(&self) -> &'static [&'static str] {
+        &[second_opinion::SOURCE]
+    }
+
+    fn wants(&self, context: &Context<'_>, pending: &Pending<'_>) -> Vec<FactRequest> {
+        if context.bundle.second_opinion.is_none() {
+            return Vec::new();
+        }
+        question(context, pending).into_iter().collect()
+    }
+
     fn decide(
         &self,
         context: &Context<'_>,
         pending: &Pending<'_>,
-        _facts: &Facts,
+        facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
         let Subject::Action(action) = pending.subject else { return Ok(Vec::new()) };
-        let FlowReading::Call(call) = &context.reading()?.flow else { return Ok(Vec::new()) };
-        let memory = context.memory()?;
-        let Some(reason) = memory.flow.judge(context.bundle, action, call, context.effects()) else {
-            return Ok(Vec::new());
-        };
-        let verdict = match reason.row.weight {
-            Weight::Warn => Verdict::Warn,
-            Weight::Hold => Verdict::Review,
-            Weight::Deny => Verdict::Deny,
+        let Some(reason) = reason(context, action)? else { return Ok(Vec::new()) };
+        // What a person has granted no model takes back.
+        let asked = Asked::of(context, action, &reason).filter(|_| pending.grant.is_none());
+        let opinion = asked.and_then(|asked| second_opinion::said(facts, &asked.question()));
+        let verdict = match (reason.row.weight, opinion.map(|opinion| opinion.covers)) {
+            (Weight::Warn, _) => Verdict::Warn,
+            (Weight::Hold, None) => Verdict::Review,
+            (Weight::Hold, Some(true)) => Verdict::Allow,
+            (Weight::Hold, Some(false)) | (Weight::Deny, _) => Verdict::Deny,
         };
         let mut message = reason.row.says.to_owned();
+        if let Some(opinion) = opinion {
+            let said = if opinion.covers { "covers" } else { "does not cover" };
+            message
+                .push_str(&format!("; asked for a second opinion, a model says that the request {said} it"));
+        }
         if let Some(source) = &reason.source {
             let (start, end) = (source.range.start, source.range.end);
             message.push_str(&format!("; see event {}, bytes {start} to {end}", source.seq));
@@ -91,4 +115,22 @@ impl Guard<RunMemory> for Authority {
         }
         Ok(vec![finding])
     }
+}
+
+/// Why a call should not pass.
+fn reason(context: &Context<'_>, action: &Action) -> Result<Option<Reason>, GuardFailure> {
+    let FlowReading::Call(call) = &context.reading()?.flow else { return Ok(None) };
+    Ok(context.memory()?.flow.judge(context.bundle, action, call, context.effects()))
+}
+
+/// What a model is asked about what is pending.
+fn question(context: &Context<'_>, pending: &Pending<'_>) -> Option<FactRequest> {
+    let Subject::Action(action) = pending.subject else { return None };
+    let reason = reason(context, action).ok()??;
+    Some(Asked::of(context, action, &reason)?.question())
+}
+
+/// What a model is told about a call, if it is one that it is asked about.
+pub fn asked(context: &Context<'_>, action: &Action) -> Option<Asked> {
+    Asked::of(context, action, &reason(context, action).ok()??)
 }

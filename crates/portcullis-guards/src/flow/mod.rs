@@ -2,3 +2,4 @@
 
 pub mod authority;
 pub mod planted_order;
+pub mod second_opinion;

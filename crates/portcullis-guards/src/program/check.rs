@@ -11,6 +11,8 @@ use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::memory::{Context, RunMemory};
 
+use super::per_action;
+
 /// ## What it does
 /// Asks the programs in `programs/*.star` about every action, and denies or holds what they object to. A program is a
 /// function `check(action, run, principal)` in Starlark that answers `deny(…)`, `hold(…)` or nothing. All programs are asked
@@ -25,12 +27,16 @@ use portcullis_trajectory::memory::{Context, RunMemory};
 /// that fails denies as `gate/guard-failed`, with its line. A worker that is late, goes beyond its memory or cannot be
 /// started denies as `gate/fact-missing`, with the program that ran.
 ///
+/// `[per_action]` names tools for each of whose calls a model writes a program besides, as `program/check/per-action`. Where
+/// there is no model, no time or no program that runs, the call is denied as `gate/fact-missing`.
+///
 /// ## Does not cover
 /// Inputs, results and replies. The texts that a run has read: a program knows the labels of what was seen, what the user
 /// asked, and the effects of the action. Earlier calls, and their arguments.
 ///
 /// ## Configuration
 /// `programs/*.star`: see [Guard programs](../programs.md). Each is at most 64 KiB. All of them have 200 ms for an action.
+/// `[per_action]`: see [Programs by a model](../guardagent.md).
 ///
 /// ## False positives
 /// A machine so busy that a worker does not answer within 200 ms. A program whose author did not think of a missing
@@ -57,11 +63,11 @@ impl Guard<RunMemory> for ProgramCheck {
     }
 
     fn sources(&self) -> &'static [&'static str] {
-        &[program::SOURCE]
+        &[program::SOURCE, per_action::SOURCE]
     }
 
     fn needs(&self, context: &Context<'_>, pending: &Pending<'_>) -> Vec<FactRequest> {
-        question(context, pending).into_iter().collect()
+        question(context, pending).into_iter().chain(per_action::question(context, pending)).collect()
     }
 
     fn decide(
@@ -70,15 +76,14 @@ impl Guard<RunMemory> for ProgramCheck {
         pending: &Pending<'_>,
         facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
-        let Some(question) = question(context, pending) else { return Ok(Vec::new()) };
-        let answer = match facts.get(&question) {
-            Some(FactAnswer::Known(answer)) => serde_json::from_value::<Answer>(answer.clone())
-                .map_err(|_| GuardFailure("the answer of the programs is not of its form".to_owned()))?,
-            Some(FactAnswer::Failed(why)) => return Err(GuardFailure(why.clone())),
-            None => return Err(GuardFailure("nobody asked the programs".to_owned())),
-        };
-        let failed = answer.failures.iter().map(failure);
-        Ok(failed.chain(answer.objections.iter().map(objection)).collect())
+        let mut findings = Vec::new();
+        let questions = [question(context, pending), per_action::question(context, pending)];
+        for question in questions.into_iter().flatten() {
+            let answer = answer(facts, &question)?;
+            findings.extend(answer.failures.iter().map(failure));
+            findings.extend(answer.objections.iter().map(objection));
+        }
+        Ok(findings)
     }
 }
 
@@ -87,6 +92,15 @@ fn question(context: &Context<'_>, pending: &Pending<'_>) -> Option<FactRequest>
     let programs = &context.bundle.programs;
     let asks = !programs.is_empty();
     asks.then(|| program::request(programs.digest(), action, context.run, pending.at))
+}
+
+fn answer(facts: &Facts, question: &FactRequest) -> Result<Answer, GuardFailure> {
+    match facts.get(question) {
+        Some(FactAnswer::Known(answer)) => serde_json::from_value(answer.clone())
+            .map_err(|_| GuardFailure("the answer of the programs is not of its form".to_owned())),
+        Some(FactAnswer::Failed(why)) => Err(GuardFailure(why.clone())),
+        None => Err(GuardFailure("nobody asked the programs".to_owned())),
+    }
 }
 
 fn failure(failure: &Failure) -> Finding {

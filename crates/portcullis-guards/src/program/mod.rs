@@ -2,3 +2,4 @@
 
 pub mod check;
 pub mod engine;
+pub mod per_action;

@@ -9,7 +9,8 @@ use portcullis_core::fact::{FactRequest, Facts};
 use portcullis_core::id::ActionId;
 use portcullis_core::time::Timestamp;
 use portcullis_core::{program, sequence};
-use portcullis_guards::program::check;
+use portcullis_guards::flow::{authority, second_opinion};
+use portcullis_guards::program::{check, per_action};
 use portcullis_trajectory::memory::Context;
 
 use super::{Asking, Engine, Proposal};
@@ -24,6 +25,8 @@ impl Engine {
             CONTAIN_SOURCE => proposal.contains,
             program::SOURCE => !self.bundle.programs.is_empty(),
             program::ENGINE_SOURCE => !self.bundle.engines.is_empty(),
+            second_opinion::SOURCE => self.bundle.second_opinion.is_some(),
+            per_action::SOURCE => self.bundle.per_action.is_some(),
             _ => true,
         };
         let names = self.pipeline.sources(Hook::Action).filter(is_asked);
@@ -38,11 +41,15 @@ impl Engine {
         let context = read.in_context(context);
         let mut requests = sources.answerable(self.pipeline.needs(&context, &pending));
         requests.retain(|request| contains || request.source != CONTAIN_SOURCE);
-        let is_told = |source: &str| [program::SOURCE, program::ENGINE_SOURCE].contains(&source);
-        let told = requests.iter().any(|request| is_told(&request.source));
+        let asks = |source: &str| requests.iter().any(|request| request.source == source);
         // What cannot be told is not asked, which is a denial.
+        let told = [program::SOURCE, program::ENGINE_SOURCE, per_action::SOURCE].into_iter().any(asks);
         let told = told.then(|| check::input(&context, &action, at).ok()).flatten();
-        Asked::of(requests, || Shown { told, ..self.shown(&pending.subject) })
+        let opinion = asks(second_opinion::SOURCE).then(|| authority::asked(&context, &action)).flatten();
+        let written = asks(per_action::SOURCE).then(|| per_action::Asked::of(&context, &action)).flatten();
+        let shown =
+            || Shown { told, second_opinion: opinion, per_action: written, ..self.shown(&pending.subject) };
+        Asked::of(requests, shown)
     }
 
     /// The question to guard programs about a proposal, as things stand, where there are programs.
@@ -64,7 +71,16 @@ impl Engine {
             _ => (None, None),
         };
         let text = subject.text().map(str::to_owned);
-        Shown { bundle: Arc::clone(&self.bundle), text, prompt, documents, reply: None, told: None }
+        Shown {
+            bundle: Arc::clone(&self.bundle),
+            text,
+            prompt,
+            documents,
+            reply: None,
+            told: None,
+            second_opinion: None,
+            per_action: None,
+        }
     }
 
     /// Sends the guards' questions to the sources that answer them.

@@ -212,6 +212,8 @@ impl Engine {
             prompt: None,
             documents: None,
             told: None,
+            second_opinion: None,
+            per_action: None,
             reply: Some(shown),
         })
     }

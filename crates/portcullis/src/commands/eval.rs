@@ -2,6 +2,7 @@
 
 mod all;
 mod contracts;
+mod guardagent;
 mod recorded;
 mod scenarios;
 mod worlds;
@@ -129,6 +130,10 @@ enum Suite {
         after_help = "Example:\n  portcullis eval policy-guard --data sample_responses.jsonl \\\n      --plot compliance.svg"
     )]
     PolicyGuard(contracts::Plotted),
+    /// Programs that a model writes for every record, and what they are compared with
+    #[command(name = portcullis_eval::guardagent::NAME)]
+    #[command(after_help = guardagent::EXAMPLES)]
+    Guardagent(guardagent::Args),
     /// Claims that something is done, in the last replies of recorded runs, and whether the record shows it
     #[command(name = claims::NAME)]
     #[command(after_help = "Example:\n  portcullis eval claims --data tau2_retail_claude_runs/")]
@@ -205,6 +210,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
         Suite::Text(args) => args.run(),
         Suite::Ifeval(args) => args.ifeval(),
         Suite::PolicyGuard(args) => args.run(),
+        Suite::Guardagent(args) => args.run(),
         Suite::Claims(args) => args.claims(),
         Suite::Scenarios(args) => args.run(),
         Suite::Ablation(parts) => parts.ablation(),

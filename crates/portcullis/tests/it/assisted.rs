@@ -91,7 +91,7 @@ const EXAMPLES: &[Example] = &[
 ];
 
 /// A cassette without what differs from one recording to the next.
-fn without_times(path: &Path) -> String {
+pub(crate) fn without_times(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     let line = |line: &str| {
         let mut value: Value = serde_json::from_str(line).unwrap();

@@ -49,6 +49,8 @@ mod general;
 #[cfg(test)]
 mod governance;
 #[cfg(test)]
+mod guardagent;
+#[cfg(test)]
 mod hook;
 #[cfg(test)]
 mod log;

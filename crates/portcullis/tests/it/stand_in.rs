@@ -1,10 +1,12 @@
 //! A stand-in for a language model: a server of chat completions on loopback that answers by rule.
 //!
 //! It judges a statement that the reply *thanks* somebody by whether the reply has the word, and rewrites by a list that
-//! the test gives. So it shows what the program does with a model, and nothing about models.
+//! the test gives. Guard programs it copies from `examples/guardagent`, with a mistake in the first one where the input is
+//! about an animal. So it shows what the program does with a model, and nothing about models.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -15,8 +17,11 @@ type Rewrites = Arc<Mutex<Vec<String>>>;
 /// A server that lives as long as the test.
 pub(crate) struct StandIn {
     pub(crate) port: u16,
-    /// The kinds of the questions, in order: `D` detection, `R` rewrite, `M` merge, `A` whether the reply still answers.
+    /// The kinds of the questions, in order: `D` detection, `R` rewrite, `M` merge, `A` whether the reply still answers, `P`
+    /// a plan, `C` a program, `X` one that failed, `O` an opinion, `H` a task under rules.
     asked: Arc<Mutex<String>>,
+    /// Bytes of the longest question.
+    longest: Arc<AtomicUsize>,
 }
 
 impl StandIn {
@@ -26,13 +31,15 @@ impl StandIn {
         let rewrites: Vec<String> = rewrites.iter().rev().map(|text| (*text).to_owned()).collect();
         let (rewrites, asked): (Rewrites, _) =
             (Arc::new(Mutex::new(rewrites)), Arc::<Mutex<String>>::default());
-        let shared = Arc::clone(&asked);
+        let longest = Arc::<AtomicUsize>::default();
+        let (shared, most) = (Arc::clone(&asked), Arc::clone(&longest));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                answer(stream, &rewrites, &shared);
+                let bytes = answer(stream, &rewrites, &shared);
+                most.fetch_max(bytes, Ordering::Relaxed);
             }
         });
-        Self { port, asked }
+        Self { port, asked, longest }
     }
 
     /// What `--model` takes.
@@ -40,18 +47,23 @@ impl StandIn {
         format!("http://127.0.0.1:{}/v1/stand-in", self.port)
     }
 
+    pub(crate) fn longest(&self) -> usize {
+        self.longest.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn asked(&self) -> String {
         self.asked.lock().unwrap().clone()
     }
 }
 
-fn answer(stream: TcpStream, rewrites: &Rewrites, asked: &Mutex<String>) {
+/// Answers one question; its length.
+fn answer(stream: TcpStream, rewrites: &Rewrites, asked: &Mutex<String>) -> usize {
     let mut reader = BufReader::new(stream);
     let mut length = 0;
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).unwrap_or(0) == 0 {
-            return;
+            return 0;
         }
         if let Some(bytes) = line.to_lowercase().strip_prefix("content-length: ") {
             length = bytes.trim().parse().unwrap();
@@ -68,6 +80,11 @@ fn answer(stream: TcpStream, rewrites: &Rewrites, asked: &Mutex<String>) {
     let kind = match &*system {
         system if system.starts_with("You check whether a reply keeps") => 'D',
         system if system.starts_with("You check whether a reply answers") => 'A',
+        system if system.starts_with("You plan how a guard") => 'P',
+        system if system.starts_with("You write programs") && user.contains("</error>") => 'X',
+        system if system.starts_with("You write programs") => 'C',
+        system if system.starts_with("You judge whether what an agent") => 'O',
+        system if system.contains("Rules that you keep:") => 'H',
         _ if user.contains("Merge the revisions") => 'M',
         _ => 'R',
     };
@@ -75,6 +92,11 @@ fn answer(stream: TcpStream, rewrites: &Rewrites, asked: &Mutex<String>) {
     let text = match kind {
         'D' => judged(&user),
         'A' => json!({"explanation": "It names what is served.", "answer": "Yes"}).to_string(),
+        'P' => "1. The requests are short.\n2. All of them matter.\n3. The log is short.\n4. Compare them."
+            .to_owned(),
+        'C' | 'X' => program(&user, kind == 'X'),
+        'O' => json!({"explanation": "It sees nothing.", "violated": [], "answer": "allow"}).to_string(),
+        'H' => "B".to_owned(),
         _ => {
             let mut rewrites = rewrites.lock().unwrap();
             let next = if rewrites.len() > 1 { rewrites.pop().unwrap() } else { rewrites[0].clone() };
@@ -94,6 +116,7 @@ fn answer(stream: TcpStream, rewrites: &Rewrites, asked: &Mutex<String>) {
     );
     // A client may have gone.
     let _gone = reader.get_mut().write_all((head + &body).as_bytes());
+    length
 }
 
 /// Thanks are thanks; of anything else it says no.
@@ -110,4 +133,25 @@ fn judged(user: &str) -> String {
         return row(0, statements.next_back().unwrap()).to_string();
     }
     json!({"answers": statements.enumerate().map(|(at, line)| row(at, line)).collect::<Vec<_>>()}).to_string()
+}
+
+/// A program of the examples; what the case at hand stands for is below the demonstrations.
+fn program(user: &str, again: bool) -> String {
+    let file = match user {
+        user if user.contains("rule 1: when two") => "csqa",
+        _ => "eicu-ac",
+    };
+    let path = crate::command::project().join("examples/guardagent").join(file).join("program.star");
+    let mut program = std::fs::read_to_string(path).unwrap();
+    let (_, case) = user.rsplit_once("<input>").unwrap();
+    let (case, _) = case.split_once("</output-log>").unwrap();
+    if !again && ["dog", "cat", "fish", "cost"].iter().any(|word| case.contains(word)) {
+        program = program
+            .replace("    if broken:", "    if len(brokn):")
+            .replace("    if denied:", "    if len(denid):");
+    }
+    if !user.contains("`words(text)`") {
+        program.push_str("\ndef words(text):\n    return text.lower().replace(\"?\", \"\").split(\" \")\n");
+    }
+    format!("<program>\n{program}</program>")
 }
