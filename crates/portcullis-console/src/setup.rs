@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 
 use crate::editor::{self, Draft, Text};
-use crate::foreign::shown;
+use crate::foreign::{sentence, shown};
 
 /// The page.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ pub fn page(page: &Setup) -> Markup {
                 form .stack #draft method="post" action="/setup" {
                     (editor::fields(&page.draft))
                     (editor::text(&Text { name: "knowledge", label: "knowledge.json", text: &page.text, wrong: &page.wrong, readonly: !page.draft.may, rows: 10 }))
-                    @if let Some(why) = &page.refused { p .err role="alert" { span { "Invalid JSON format. Please correct the knowledge base content. " (shown(why)) " The version before is still in force." } } }
+                    @if let Some(why) = &page.refused { p .err role="alert" { span { "Invalid JSON format. Please correct the knowledge base content. " (sentence(why)) " The version before is still in force." } } }
                     @if page.draft.may && page.draft.closed.is_none() {
                         div .row { button .btn.main type="submit" name="do" value="save" { "Update Knowledge Base" } a .btn.plain href="/setup" { "Discard" } }
                     }

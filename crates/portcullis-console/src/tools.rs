@@ -269,7 +269,7 @@ pub fn edit(page: &Editing) -> Markup {
                     label for="ts" { "Arguments, as JSON Schema" }
                     textarea #ts name="schema" rows="16" spellcheck="false" aria-invalid=[page.schema_refused.as_ref().map(|_| "true")] aria-describedby="ts-e" { "\n" (page.fields.schema) }
                     @match &page.schema_refused {
-                        Some(why) => { p .err #ts-e { span { "Invalid JSON for arguments schema. " (shown(why)) " The old schema is still in force." } } }
+                        Some(why) => { p .err #ts-e { span { "Invalid JSON for arguments schema. " (sentence(why)) " The old schema is still in force." } } }
                         None => { span .hint #ts-e { "A JSON Schema, or a map from each argument to its schema. A call that does not fit is denied." } }
                     }
                 }

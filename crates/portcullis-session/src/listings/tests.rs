@@ -1,3 +1,5 @@
+//! Listings: what stands accepted, what changed, what is refused.
+
 use super::*;
 use serde_json::json;
 

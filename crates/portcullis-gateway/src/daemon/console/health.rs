@@ -125,7 +125,7 @@ pub(super) fn reliance(seen: &Seen) -> Vec<Reliance> {
             "Containment",
             Standing::Alert,
             "none",
-            "this machine cannot contain commands: they are judged by their text alone; `portcullis doctor` says why".to_owned(),
+            "commands are not contained here, and judged by their text alone; `portcullis doctor` says why".to_owned(),
         ),
         Some(level) => row("Containment", Standing::Ok, level.as_str(), "what is permitted is all that a contained command can do".to_owned()),
     };

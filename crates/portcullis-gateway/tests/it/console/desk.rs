@@ -48,6 +48,38 @@ async fn post(http: &mut Http, page: &str, to: &str, fields: &[(&str, &str)]) ->
     http.post(to, &borrowed).await
 }
 
+/// A tool that there is gets another risk, and a schema that is none.
+async fn edited(console: &Console, browser: &Browser) {
+    // The form of a tool is filled in, and its comments stay in the file.
+    browser.press("a[href='/tools/edit?id=query_internal_database']").await;
+    browser.until("document.querySelector('#tn') !== null && document.querySelector('#tn').value === 'Query Internal Database'").await;
+    let before = file(console, "tools/compliance.toml");
+    browser.write("#tr", "0.9").await;
+    browser.until("document.querySelector('#outcome').innerText.includes('risk = 0.9')").await;
+    browser.pictures("tool-edit").await;
+    browser.accessible("tool-edit").await;
+    browser.press(".savebar .main").await;
+    browser.until("document.querySelector('main').innerText.includes(\"Tool 'Query Internal Database' updated successfully!\")").await;
+    let after = file(console, "tools/compliance.toml");
+    assert_eq!(
+        after.lines().filter(|line| line.starts_with('#')).count(),
+        before.lines().filter(|line| line.starts_with('#')).count()
+    );
+    assert_eq!(after.lines().zip(before.lines()).filter(|(one, other)| one != other).count(), 1, "{after}");
+
+    // A schema that is none is refused, and the old one stays.
+    browser.open(&format!("{}/tools/edit?id=query_internal_database", console.origin)).await;
+    browser.write("#ts", "{\n  \"query\" 1\n}").await;
+    browser.until("document.querySelector('#ts-e') !== null").await;
+    browser.press(".savebar .main").await;
+    browser
+        .until("document.querySelector('main').innerText.includes('Invalid JSON for arguments schema.')")
+        .await;
+    browser.pictures("tool-schema-refused").await;
+    browser.accessible("tool-schema-refused").await;
+    assert_eq!(file(console, "tools/compliance.toml"), after);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_is_added_edited_classified_and_its_change_accepted() {
     let console = Console::start().await;
@@ -98,34 +130,7 @@ async fn a_tool_is_added_edited_classified_and_its_change_accepted() {
     browser.pictures("tools-saved").await;
     assert!(file(&console, "tools/console.toml").contains("type = \"OPS\""));
 
-    // The form of a tool is filled in, and its comments stay in the file.
-    browser.press("a[href='/tools/edit?id=query_internal_database']").await;
-    browser.until("document.querySelector('#tn') !== null && document.querySelector('#tn').value === 'Query Internal Database'").await;
-    let before = file(&console, "tools/compliance.toml");
-    browser.write("#tr", "0.9").await;
-    browser.until("document.querySelector('#outcome').innerText.includes('risk = 0.9')").await;
-    browser.pictures("tool-edit").await;
-    browser.accessible("tool-edit").await;
-    browser.press(".savebar .main").await;
-    browser.until("document.querySelector('main').innerText.includes(\"Tool 'Query Internal Database' updated successfully!\")").await;
-    let after = file(&console, "tools/compliance.toml");
-    assert_eq!(
-        after.lines().filter(|line| line.starts_with('#')).count(),
-        before.lines().filter(|line| line.starts_with('#')).count()
-    );
-    assert_eq!(after.lines().zip(before.lines()).filter(|(one, other)| one != other).count(), 1, "{after}");
-
-    // A schema that is none is refused, and the old one stays.
-    browser.open(&format!("{}/tools/edit?id=query_internal_database", console.origin)).await;
-    browser.write("#ts", "{\n  \"query\" 1\n}").await;
-    browser.until("document.querySelector('#ts-e') !== null").await;
-    browser.press(".savebar .main").await;
-    browser
-        .until("document.querySelector('main').innerText.includes('Invalid JSON for arguments schema.')")
-        .await;
-    browser.pictures("tool-schema-refused").await;
-    browser.accessible("tool-schema-refused").await;
-    assert_eq!(file(&console, "tools/compliance.toml"), after);
+    edited(&console, &browser).await;
 
     // A tool that is disabled is denied at once, in the run that is open.
     browser.open(&format!("{}/tools/edit?id=send_email", console.origin)).await;
@@ -142,6 +147,33 @@ async fn a_tool_is_added_edited_classified_and_its_change_accepted() {
     let runs = console.admin().await.get("/runs").await.body;
     assert!(runs.contains("local-approver changes") && runs.contains("accepts the changed tools"), "{runs}");
     browser.end().await;
+}
+
+/// A mistake in the text has its place; then a new policy.
+async fn mistaken_then_new(console: &Console, browser: &Browser, text: &str) {
+    // A mistake in the text has its place, and nothing is saved.
+    browser.open(&format!("{}/policies/edit?name=mail", console.origin)).await;
+    browser.run("const area = document.querySelector('textarea'); area.value = area.value.replace('max_steps = 50', 'max_stps = 50'); area.dispatchEvent(new Event('input', {bubbles: true}))").await.unwrap();
+    browser.until("document.querySelector('#outcome').innerText.includes('did you mean')").await;
+    browser.pictures("policy-mistake").await;
+    browser.accessible("policy-mistake").await;
+    browser.press(".savebar .main").await;
+    browser.until("document.querySelector('main').innerText.includes('Not saved.')").await;
+    assert_eq!(file(console, "policies/mail.toml"), text);
+
+    // A new one.
+    browser.open(&format!("{}/policies/edit", console.origin)).await;
+    browser.pictures("policy-new").await;
+    browser.accessible("policy-new").await;
+    browser.write("#pn", "Analyst Policy").await;
+    browser.press("input[name=type][value=CALCULATE]").await;
+    browser
+        .until("document.querySelector('#outcome').innerText.includes('policies/analyst-policy.toml')")
+        .await;
+    browser.until("document.querySelector('textarea').value.includes('CALCULATE')").await;
+    browser.press(".savebar .main").await;
+    browser.until("document.querySelector('main').innerText.includes(\"Policy 'Analyst Policy' created successfully!\")").await;
+    assert!(file(console, "policies/analyst-policy.toml").contains("allowed_types = [\"CALCULATE\"]"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,29 +225,7 @@ async fn a_policy_is_created_edited_and_rolled_back() {
         "{text}"
     );
 
-    // A mistake in the text has its place, and nothing is saved.
-    browser.open(&format!("{}/policies/edit?name=mail", console.origin)).await;
-    browser.run("const area = document.querySelector('textarea'); area.value = area.value.replace('max_steps = 50', 'max_stps = 50'); area.dispatchEvent(new Event('input', {bubbles: true}))").await.unwrap();
-    browser.until("document.querySelector('#outcome').innerText.includes('did you mean')").await;
-    browser.pictures("policy-mistake").await;
-    browser.accessible("policy-mistake").await;
-    browser.press(".savebar .main").await;
-    browser.until("document.querySelector('main').innerText.includes('Not saved.')").await;
-    assert_eq!(file(&console, "policies/mail.toml"), text);
-
-    // A new one.
-    browser.open(&format!("{}/policies/edit", console.origin)).await;
-    browser.pictures("policy-new").await;
-    browser.accessible("policy-new").await;
-    browser.write("#pn", "Analyst Policy").await;
-    browser.press("input[name=type][value=CALCULATE]").await;
-    browser
-        .until("document.querySelector('#outcome').innerText.includes('policies/analyst-policy.toml')")
-        .await;
-    browser.until("document.querySelector('textarea').value.includes('CALCULATE')").await;
-    browser.press(".savebar .main").await;
-    browser.until("document.querySelector('main').innerText.includes(\"Policy 'Analyst Policy' created successfully!\")").await;
-    assert!(file(&console, "policies/analyst-policy.toml").contains("allowed_types = [\"CALCULATE\"]"));
+    mistaken_then_new(&console, &browser, &text).await;
 
     // Versions: what each changed, and back to the first.
     browser.open(&format!("{}/policies?tab=versions", console.origin)).await;
