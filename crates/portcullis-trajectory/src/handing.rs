@@ -53,7 +53,7 @@ impl Handing {
 }
 
 /// What a sentence hands on, if it does.
-pub fn read(lexicon: &Lexicon, own: &[Word], named: &[Value], foreign: bool) -> Option<Handing> {
+pub(crate) fn read(lexicon: &Lexicon, own: &[Word], named: &[Value], foreign: bool) -> Option<Handing> {
     let hands_on = follows(lexicon, own) || says(lexicon, own) || accords(lexicon, own) || uses(lexicon, own);
     if !(hands_on || foreign && abroad(own)) {
         return None;

@@ -255,6 +255,7 @@ mod tests {
                 name: None,
                 line: 1,
                 call: number + 1,
+                seq: None,
                 id: None,
                 tool: None,
                 inferred: true,

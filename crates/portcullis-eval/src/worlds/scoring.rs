@@ -108,6 +108,7 @@ pub(super) mod tests {
             name: Some("a".to_owned()),
             line: 1,
             call: number + 1,
+            seq: None,
             id: None,
             tool: None,
             inferred: true,
