@@ -10,7 +10,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use portcullis_core::bundle::Bundle;
 use portcullis_core::event::OutcomeStatus;
+use portcullis_core::pipeline::{Decision, reserved};
 use portcullis_core::principal::Principal;
 use portcullis_core::verdict::Verdict;
 use portcullis_session::dry::DryRun;
@@ -91,11 +93,7 @@ pub fn programs(time: Duration) -> Result<ProgramsReport, BenchError> {
 }
 
 /// One run of a bundle.
-fn turn(
-    bundle: &Arc<portcullis_core::bundle::Bundle>,
-    pipeline: &Arc<Pipeline>,
-    into: &mut Recorder,
-) -> Result<(), BenchError> {
+fn turn(bundle: &Arc<Bundle>, pipeline: &Arc<Pipeline>, into: &mut Recorder) -> Result<(), BenchError> {
     let mut principal = Principal::named("ann");
     principal.roles = vec![ROLE.to_owned()];
     let run = DryRun::open_as(Arc::clone(bundle), Arc::clone(pipeline), POLICY, principal, None);
@@ -116,9 +114,9 @@ fn turn(
     Ok(())
 }
 
-fn refused(decision: &portcullis_core::pipeline::Decision) -> BenchError {
+fn refused(decision: &Decision) -> BenchError {
     match decision.headline() {
-        Some(finding) if finding.rule.to_string() == "gate/fact-missing" => {
+        Some(finding) if finding.rule == reserved::FACT_MISSING => {
             BenchError::NoPrograms(finding.message.clone())
         }
         _ => BenchError::NotAllowed(decision.verdict.to_string()),
