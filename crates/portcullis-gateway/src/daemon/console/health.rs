@@ -120,14 +120,22 @@ pub(super) fn reliance(seen: &Seen) -> Vec<Reliance> {
         ),
     };
     let contained = match level {
-        None => row("Containment", Standing::Idle, "not known yet", "this machine is being looked at".to_owned()),
+        None => {
+            row("Containment", Standing::Idle, "not known yet", "this machine is being looked at".to_owned())
+        }
         Some(Level::None) => row(
             "Containment",
             Standing::Alert,
             "none",
-            "commands are not contained here, and judged by their text alone; `portcullis doctor` says why".to_owned(),
+            "commands are not contained here, and judged by their text alone; `portcullis doctor` says why"
+                .to_owned(),
         ),
-        Some(level) => row("Containment", Standing::Ok, level.as_str(), "what is permitted is all that a contained command can do".to_owned()),
+        Some(level) => row(
+            "Containment",
+            Standing::Ok,
+            level.as_str(),
+            "what is permitted is all that a contained command can do".to_owned(),
+        ),
     };
     vec![tests, contained]
 }
