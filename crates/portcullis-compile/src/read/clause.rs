@@ -25,6 +25,11 @@ const FREE: &[&str] = &["not restricted|limited|affected", "isn't|aren't restric
 const ALLOWED: &[&str] = &["may|can|ok|okay|fine|allowed|permitted|free|welcome|unproblematic|stays|stay|remain|remains|acceptable", "go ahead", "all right", "is|are possible"];
 const MUST: &[&str] = &["must|has|have to|be", "must|shall|should|mandatory|required", "needs|need to", "has|have to"];
 
+/// Phrases that add nothing.
+const ASIDES: &[&str] = &[
+    "no matter in|what|which|who|how|when which|what? folder|directory|way|reason|place?", "for any|whatever reason", "at all", "under any|no circumstances", "no longer", "as well", "as usual", "on its|their own", "go ahead", "in any case", "let it|them|the agent|bot?", "regardless of",
+];
+
 /// What was found in a clause.
 #[derive(Debug)]
 pub(super) struct Found {
@@ -49,7 +54,9 @@ pub(super) fn read(context: &mut Context<'_>, clause: &Clause, next: Option<&Cla
     if about_replies(context, &look, clause) || read_only(context, &mut look, clause, next) {
         return;
     }
-    look.take_phrase(&["no matter in|what|which|who|how|when which|what? folder|directory|way|reason|place?", "for any|whatever reason", "at all", "under any|no circumstances", "no longer", "as well", "as usual", "on its|their own", "go ahead", "in any case", "let it|them|the agent|bot?", "regardless of"]);
+    for phrase in ASIDES {
+        look.take_phrase(&[phrase]);
+    }
     let elliptic = is_elliptic(&look);
     let timing = times::read(&mut look);
     let approval = events::approval(&mut look, &context.tools);
@@ -60,7 +67,7 @@ pub(super) fn read(context: &mut Context<'_>, clause: &Clause, next: Option<&Cla
     let mut quantities = quantity::quantities(&mut look);
     carried_amount(context, &mut look, &mut quantities);
     let negative = look.find(NEGATIVE).is_some();
-    let only = (0..look.len()).filter(|at| look.is_any(*at, &["only", "solely", "exclusively"])).count() + usize::from(look.find(&["nowhere|nothing|nobody else", "and no others?", "no others?", "anywhere else", "limited|restricted to", "outside the? following"]).is_some());
+    let only = (0..look.len()).filter(|at| look.is_any(*at, &["only", "solely", "exclusively"])).count() + usize::from(look.find(&["nowhere|nothing|nobody else", "no others|other", "anywhere else", "limited|restricted to", "outside the? following"]).is_some());
     let must = look.find(MUST).is_some();
     let who = people::read(&mut look, &context.tools);
     let mut found = Found { sentence: clause.sentence.clone(), span: clause.span(), negative, only, must, timing, approval, window, quantities, who, tools: Vec::new(), values: Vec::new(), look };
@@ -232,7 +239,9 @@ fn find_tools(context: &mut Context<'_>, found: &mut Found, clause: &Clause) -> 
             if says {
                 let names: Vec<&str> = context.tools.spec.tools.iter().take(8).map(|tool| tool.name.as_str()).collect();
                 let text = format!("no tool does this; which one is meant? there are: {}", names.join(", "));
-                vague(context, found);
+                if vague(context, found) {
+                    return false;
+                }
                 context.ask(Topic::Tool, found.span.clone(), text, Put::Append);
             } else if context.tools.spec.tools.is_empty() || words.iter().any(|word| context.tools.names(word)) {
                 context.ask(Topic::Meaning, found.span.clone(), "what is this to say about calls?", Put::Replace);
@@ -440,7 +449,7 @@ fn left_over(context: &mut Context<'_>, found: &mut Found) {
         let text = found.look.text(*at).trim_end_matches(['s', '\'']);
         LISTED.iter().any(|noun| noun.trim_end_matches('s') == text)
     });
-    let wants_values = found.values.is_empty() && (found.only > 0 || found.must) && found.who.only.is_empty() && found.timing.times.is_none() && found.quantities.is_empty() && found.approval.is_none() && found.timing.vague.is_none();
+    let wants_values = found.values.is_empty() && (found.only > 0 || found.must && !found.negative) && found.who.only.is_empty() && found.timing.times.is_none() && found.quantities.is_empty() && found.approval.is_none() && found.timing.vague.is_none();
     if let (true, Some(noun)) = (wants_values && found.who.vague.is_none(), listed) {
         let first = (0..noun).rev().take_while(|at| !found.look.is_any(*at, &["to", "at", "from", "in", "on", "with", "for", "by", "under", "only", "be", "of", "is", "are", "into", "via"])).last().unwrap_or(noun);
         let range = first..noun + 1;

@@ -22,7 +22,7 @@ pub(super) fn read(context: &mut Context<'_>, look: &Look, clause: &Clause, timi
     if timing.times.is_some() {
         return false;
     }
-    let acts = |range: Range<usize>| !matches!(about(context, look, clause, range), About::Nothing);
+    let acts = |range: Range<usize>| !matches!(about(context, look, clause, range.clone()), About::Nothing) || names_value(context, look, range);
     let Some(order) = events::order(look, acts) else { return false };
     match order {
         Order::Requires { judged, required } => requires(context, look, clause, &judged, &required),
@@ -34,6 +34,11 @@ pub(super) fn read(context: &mut Context<'_>, look: &Look, clause: &Clause, timi
 fn about(context: &Context<'_>, look: &Look, clause: &Clause, range: Range<usize>) -> About {
     let words: Vec<&Word> = look.left_in(range).into_iter().filter_map(|at| look.words.get(at)).collect();
     context.tools.about(&words, &clause.topic, |_| true)
+}
+
+/// Whether a value of any tool's arguments is named, such as `production`.
+fn names_value(context: &Context<'_>, look: &Look, range: Range<usize>) -> bool {
+    context.tools.spec.tools.iter().any(|tool| has_values(context, look, std::slice::from_ref(&tool.name), &range))
 }
 
 /// The tools that a part of a clause is about, or a question.
@@ -148,8 +153,8 @@ fn has_values(context: &Context<'_>, look: &Look, tools: &[String], range: &Rang
 fn requires(context: &mut Context<'_>, look: &Look, clause: &Clause, judged: &Range<usize>, required: &Range<usize>) {
     let mut look = look.clone();
     let window = quantity::window(&mut look);
-    let Some(judging) = tools(context, &look, clause, judged) else { return };
-    let Some(needed) = tools(context, &look, clause, required) else { return };
+    let (judging, needed) = (tools(context, &look, clause, judged), tools(context, &look, clause, required));
+    let (Some(judging), Some(needed)) = (judging.clone().or_else(|| needed.clone()), needed.or(judging)) else { return };
     let narrowed = has_values(context, &look, &judging, judged) || has_values(context, &look, &needed, required);
     if narrowed || judging == needed {
         let message = "an order tells calls apart by their tool, not yet by an argument";
@@ -180,8 +185,8 @@ fn requires(context: &mut Context<'_>, look: &Look, clause: &Clause, judged: &Ra
 fn excludes(context: &mut Context<'_>, look: &Look, clause: &Clause, earlier: &Range<usize>, judged: &Range<usize>, oneself: bool) {
     let mut look = look.clone();
     let window = quantity::window(&mut look);
-    let Some(judging) = tools(context, &look, clause, judged) else { return };
-    let Some(before) = tools(context, &look, clause, earlier) else { return };
+    let (judging, before) = (tools(context, &look, clause, judged), tools(context, &look, clause, earlier));
+    let (Some(judging), Some(before)) = (judging.clone().or_else(|| before.clone()), before.or(judging)) else { return };
     let narrowed = has_values(context, &look, &judging, judged) || has_values(context, &look, &before, earlier);
     if narrowed || judging == before {
         let message = "an order tells calls apart by their tool, not yet by an argument";

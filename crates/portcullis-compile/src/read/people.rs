@@ -75,6 +75,9 @@ fn exceptions(look: &mut Look, tools: &Tools<'_>, who: &mut Who) {
 
 /// Whether a word ends as those do that name people.
 fn is_person(word: &str) -> bool {
+    if ["order", "orders", "transfer", "transfers", "number", "offer", "offers", "folder", "letter", "server", "servers", "parameter", "voucher", "vouchers", "alter", "enter", "register", "deliver", "error", "color", "trigger", "paper", "door", "filter", "newsletter", "container", "order's", "computer", "printer", "calendar", "list", "grant", "grants", "refer", "render", "answer", "answers", "tender", "router", "cluster", "monitor", "reorder"].contains(&word) {
+        return false;
+    }
     ["er", "ers", "or", "ors", "ist", "ists", "ian", "ians", "ant", "ants", "ee", "ees", "lead", "leads", "admin", "admins", "staff", "doctor", "nurse", "nurses", "doctors", "rep", "reps", "agent", "agents", "chief", "head", "director", "intern", "interns", "dba", "dbas", "steward", "stewards"].iter().any(|end| word.ends_with(end))
 }
 
@@ -102,6 +105,9 @@ fn only(look: &mut Look, tools: &Tools<'_>, who: &mut Who) {
     ];
     let Some(lead) = look.find_in(0..look.len().min(4), &leads) else { return };
     let start = lead.end;
+    if lead.start > 0 && look.is_any(lead.start - 1, MODALS) || look.is_any(start, &["be", "been", "ever", "the"]) && look.is_any(start, &["be", "been"]) {
+        return;
+    }
     if super::quantity::number(look, start).is_some() || look.is_any(start, &["after", "if", "when", "once", "on", "between", "to", "from", "with", "in", "under", "at", "by", "use", "during"]) {
         return;
     }
@@ -158,9 +164,10 @@ fn subject(look: &mut Look, tools: &Tools<'_>, who: &mut Who) {
         look.take(start..end);
         return;
     }
-    let of_thing = passive_after(look, end);
+    let of_thing = passive_after(look, end) || words.iter().any(|word| OF_THINGS.contains(&word.text.as_str()));
     let first_acts = words.first().is_some_and(|word| is_action(&word.sense) && word.text.ends_with("ing"));
-    if of_thing || first_acts {
+    let named = [words.first(), words.last()].into_iter().flatten().any(|word| tools.names(word) && !is_person(&word.text));
+    if of_thing || first_acts || named || is_bare_verb(look, tools, start) {
         return;
     }
     let negative_no = look.is_any(0, &["no"]);
@@ -270,6 +277,11 @@ fn singular(word: &str) -> String {
             word => word.to_owned(),
         },
     }
+}
+
+/// Roles in these words.
+pub(super) fn named_in(look: &Look, range: Range<usize>) -> (Vec<String>, Option<Range<usize>>) {
+    (roles(look, range.clone()), vague_in(look, range))
 }
 
 /// Roles in words that are given as an answer or follow `by`.

@@ -5,7 +5,7 @@ use super::words::Word;
 use crate::spec::{Argument, Spec, Tool};
 
 /// A match of all rare words of a name and nothing else has some three points a word.
-const ENOUGH: f32 = 2.5;
+const ENOUGH: f32 = 1.9;
 /// Two tools as near as this are not told apart.
 const NEAR: f32 = 0.45;
 /// Verbs that go with any noun: they are no reason against a tool.
@@ -142,7 +142,18 @@ impl<'s> Tools<'s> {
         scored.sort_by(|one, other| other.0.total_cmp(&one.0));
         let Some((best, tool)) = scored.first().copied().filter(|(best, _)| *best >= ENOUGH) else { return About::Nothing };
         let near: Vec<String> = scored.iter().filter(|(score, _)| best - score < NEAR).map(|(_, tool)| tool.name.clone()).collect();
-        if near.len() > 1 { About::Either(near) } else { About::These(vec![tool.name.clone()]) }
+        if near.len() < 2 {
+            return About::These(vec![tool.name.clone()]);
+        }
+        // `deployments` are what is deployed, and not what lists them.
+        let read = sense("read");
+        let reads = |name: &String| parts(name).iter().any(|part| sense(part) == read);
+        let asked_to_read = words.iter().any(|word| word.sense == read);
+        let acting: Vec<String> = near.iter().filter(|name| !reads(name)).cloned().collect();
+        match acting.as_slice() {
+            [one] if !asked_to_read => About::These(vec![one.clone()]),
+            _ => About::Either(near),
+        }
     }
 
     fn score(&self, known: &Known, words: &[&Word], topic: &[Word]) -> f32 {
@@ -168,7 +179,7 @@ impl<'s> Tools<'s> {
         if is_filler(sense) && !known.name.iter().any(|part| part == sense) {
             return 0.0;
         }
-        let exact = if known.name_stems.iter().any(|part| part == stem) { 0.5 } else { 0.0 };
+        let exact = if known.name_stems.iter().any(|part| part == stem) { 0.8 } else { 0.0 };
         if known.name.iter().any(|part| part == sense) {
             let having = self.known.iter().filter(|other| other.name.iter().any(|part| part == sense)).count();
             let common = having > 1 && having * 2 > self.known.len();

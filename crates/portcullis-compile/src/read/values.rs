@@ -80,7 +80,7 @@ pub(super) fn read(look: &mut Look, tool: &Tool, negative: bool) -> Vec<Value> {
 fn quoted_rest(look: &Look, tool: &Tool, found: &mut Vec<Value>) {
     for at in 0..look.len() {
         let taken = found.iter().any(|value| value.words.contains(&at)) || look.is_used(at);
-        let Some(word) = look.words.get(at).filter(|word| word.quoted && !taken) else { continue };
+        let Some(word) = look.words.get(at).filter(|word| word.quoted && !taken && word.text != tool.name.to_lowercase()) else { continue };
         let others = look.words.iter().filter(|other| !other.quoted).collect::<Vec<_>>();
         let own = tools::argument(tool, &others).map(|argument| argument.name.clone());
         let texts: Vec<&Argument> = tool.arguments.iter().filter(|argument| argument.kind == "string").collect();
