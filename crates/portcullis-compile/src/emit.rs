@@ -31,7 +31,12 @@ pub fn emit(name: &str, rules: &[Rule]) -> Emitted {
         }
         if let Stop::Hold(Some(role)) = &rule.stop {
             let finding = finding(name, rule);
-            let _infallible = write!(emitted.settings, "\n[[approvals.rule]]\nrules = [{}]\nroles = [{}]\n", quoted(&finding), quoted(role));
+            let _infallible = write!(
+                emitted.settings,
+                "\n[[approvals.rule]]\nrules = [{}]\nroles = [{}]\n",
+                quoted(&finding),
+                quoted(role)
+            );
         }
     }
     if !sequences.is_empty() {
@@ -59,14 +64,21 @@ fn sequence(text: &mut String, id: &str, rule: &Rule, past: &Past) {
         Asks::After(before) => (format!("after = {}", quoted(id)), before),
         Asks::Before(needed) => (format!("before = {}", quoted(id)), needed),
     };
-    let _infallible = write!(text, "# {}\n[[mark]]\nname = {}\ntools = [{}]\n", english::sentence(rule), quoted(id), tools(marked));
+    let _infallible = write!(
+        text,
+        "# {}\n[[mark]]\nname = {}\ntools = [{}]\n",
+        english::sentence(rule),
+        quoted(id),
+        tools(marked)
+    );
     if let Some((earlier, _)) = &past.same {
         let _infallible = writeln!(text, "key = {}", quoted(&pointer(earlier)));
     }
     if let Asks::Sum(argument, _) = &past.asks {
         let _infallible = writeln!(text, "amount = {}", quoted(&pointer(argument)));
     }
-    let _infallible = write!(text, "\n[[sequence]]\nid = {}\ntools = [{}]\n{question}\n", quoted(id), tools(&rule.tools));
+    let _infallible =
+        write!(text, "\n[[sequence]]\nid = {}\ntools = [{}]\n{question}\n", quoted(id), tools(&rule.tools));
     if let Some((_, judged)) = &past.same {
         let _infallible = writeln!(text, "same = {}", quoted(&pointer(judged)));
     }
@@ -98,8 +110,16 @@ fn program(rule: &Rule) -> String {
     }
     let tools: Vec<String> = rule.tools.iter().map(|tool| quoted(tool)).collect();
     let answer = if rule.stop == Stop::Deny { "deny" } else { "hold" };
-    let mut text = format!("\"\"\"{}\"\"\"\n\nTOOLS = [{}]\n\n", english::sentence(rule).replace(['\\', '"'], "'"), tools.join(", "));
-    let mut needed: Vec<&str> = used.iter().flat_map(|name| HELPERS.iter().filter(move |helper| helper.name == *name)).flat_map(|helper| helper.needs.iter().copied().chain([helper.name])).collect();
+    let mut text = format!(
+        "\"\"\"{}\"\"\"\n\nTOOLS = [{}]\n\n",
+        english::sentence(rule).replace(['\\', '"'], "'"),
+        tools.join(", ")
+    );
+    let mut needed: Vec<&str> = used
+        .iter()
+        .flat_map(|name| HELPERS.iter().filter(move |helper| helper.name == *name))
+        .flat_map(|helper| helper.needs.iter().copied().chain([helper.name]))
+        .collect();
     needed.sort_unstable();
     needed.dedup();
     for helper in HELPERS.iter().filter(|helper| needed.contains(&helper.name)) {
@@ -107,7 +127,10 @@ fn program(rule: &Rule) -> String {
         text.push('\n');
     }
     let reason = quoted(&english::reason(rule));
-    let _infallible = write!(text, "def check(action, run, principal):\n    if action.tool not in TOOLS:\n        return None\n{body}    return {answer}({reason})\n");
+    let _infallible = write!(
+        text,
+        "def check(action, run, principal):\n    if action.tool not in TOOLS:\n        return None\n{body}    return {answer}({reason})\n"
+    );
     text
 }
 
@@ -128,7 +151,11 @@ fn guard(body: &mut String, condition: &Condition, used: &mut Vec<&'static str>)
         }
         Condition::Attribute(name, compare, value) => {
             used.push("number");
-            let _infallible = writeln!(body, "    value = number(getattr(principal, \"attributes\", {{}}).get({}))", quoted(name));
+            let _infallible = writeln!(
+                body,
+                "    value = number(getattr(principal, \"attributes\", {{}}).get({}))",
+                quoted(name)
+            );
             compares(body, compare.sign(), &value.to_string(), negated);
         }
         Condition::Role(roles) => {
@@ -167,7 +194,11 @@ fn expression(condition: &Condition, used: &mut Vec<&'static str>) -> String {
         Condition::Flag(name) => format!("getattr(principal, \"attributes\", {{}}).get({})", quoted(name)),
         Condition::Attribute(name, compare, value) => {
             used.push("compare");
-            format!("compare(getattr(principal, \"attributes\", {{}}).get({}), \"{}\", {value})", quoted(name), compare.sign())
+            format!(
+                "compare(getattr(principal, \"attributes\", {{}}).get({}), \"{}\", {value})",
+                quoted(name),
+                compare.sign()
+            )
         }
         Condition::At(times) => {
             used.push("is_time");
@@ -187,12 +218,23 @@ fn expression(condition: &Condition, used: &mut Vec<&'static str>) -> String {
             let value = format!("action.args.get({})", quoted(name));
             let (helper, call) = match test {
                 Test::OneOf(values) => ("one_of", format!("one_of({value}, {})", lower(values))),
-                Test::Compares(compare, number) => ("compare", format!("compare({value}, \"{}\", {number})", compare.sign())),
-                Test::InDomain(domains, below) => ("in_domain", format!("in_domain({value}, {}, {})", lower(domains), if *below { "True" } else { "False" })),
+                Test::Compares(compare, number) => {
+                    ("compare", format!("compare({value}, \"{}\", {number})", compare.sign()))
+                }
+                Test::InDomain(domains, below) => (
+                    "in_domain",
+                    format!(
+                        "in_domain({value}, {}, {})",
+                        lower(domains),
+                        if *below { "True" } else { "False" }
+                    ),
+                ),
                 Test::Under(folders) => ("under", format!("under({value}, {})", texts(folders))),
                 Test::Named(names) => ("named", format!("named({value}, {})", lower(names))),
                 Test::Given => ("given", format!("given({value})")),
-                Test::Items(compare, count) => ("items", format!("compare(items({value}), \"{}\", {count})", compare.sign())),
+                Test::Items(compare, count) => {
+                    ("items", format!("compare(items({value}), \"{}\", {count})", compare.sign()))
+                }
             };
             used.push(helper);
             call
@@ -204,7 +246,13 @@ fn at(times: &Times) -> String {
     let days: Vec<String> = times.weekdays.iter().map(u8::to_string).collect();
     let (from, until) = times.minutes.unwrap_or((0, 0));
     let (first, last) = times.dates.clone().unwrap_or_default();
-    format!("is_time(action.at, [{}], {from}, {until}, {}, {}, {})", days.join(", "), quoted(&first), quoted(&last), times.offset)
+    format!(
+        "is_time(action.at, [{}], {from}, {until}, {}, {}, {})",
+        days.join(", "),
+        quoted(&first),
+        quoted(&last),
+        times.offset
+    )
 }
 
 /// A function that programs may need.
@@ -215,14 +263,21 @@ struct Helper {
 }
 
 const HELPERS: &[Helper] = &[
-    Helper { name: "number", needs: &[], text: "def number(value):
+    Helper {
+        name: "number",
+        needs: &[],
+        text: "def number(value):
     if type(value) == \"int\" or type(value) == \"float\":
         return value
     if type(value) == \"string\" and matches(\"^-?[0-9]{1,15}([.][0-9]{1,6})?$\", value):
         return float(value)
     return None
-" },
-    Helper { name: "compare", needs: &["number"], text: "def compare(value, sign, limit):
+",
+    },
+    Helper {
+        name: "compare",
+        needs: &["number"],
+        text: "def compare(value, sign, limit):
     value = number(value)
     if value == None:
         return None
@@ -235,34 +290,58 @@ const HELPERS: &[Helper] = &[
     if sign == \"<=\":
         return value <= limit
     return value == limit
-" },
-    Helper { name: "has_role", needs: &[], text: "def has_role(principal, roles):
+",
+    },
+    Helper {
+        name: "has_role",
+        needs: &[],
+        text: "def has_role(principal, roles):
     for role in getattr(principal, \"roles\", []):
         if role in roles:
             return True
     return False
-" },
-    Helper { name: "negate", needs: &[], text: "def negate(value):
+",
+    },
+    Helper {
+        name: "negate",
+        needs: &[],
+        text: "def negate(value):
     return None if value == None else not value
-" },
-    Helper { name: "any_of", needs: &[], text: "def any_of(values):
+",
+    },
+    Helper {
+        name: "any_of",
+        needs: &[],
+        text: "def any_of(values):
     if True in values:
         return True
     return None if None in values else False
-" },
-    Helper { name: "all_of", needs: &[], text: "def all_of(values):
+",
+    },
+    Helper {
+        name: "all_of",
+        needs: &[],
+        text: "def all_of(values):
     if False in values:
         return False
     return None if None in values else True
-" },
-    Helper { name: "each", needs: &[], text: "def each(value, test):
+",
+    },
+    Helper {
+        name: "each",
+        needs: &[],
+        text: "def each(value, test):
     values = value if type(value) == \"list\" else [value]
     results = [test(one) for one in values]
     if not results or None in results or (True in results and False in results):
         return None
     return results[0]
-" },
-    Helper { name: "one_of", needs: &["each"], text: "def one_of(value, values):
+",
+    },
+    Helper {
+        name: "one_of",
+        needs: &["each"],
+        text: "def one_of(value, values):
     def test(one):
         if type(one) == \"string\":
             return one.strip().lower() in values
@@ -270,20 +349,32 @@ const HELPERS: &[Helper] = &[
             return str(one).lower() in values
         return None
     return each(value, test)
-" },
-    Helper { name: "given", needs: &[], text: "def given(value):
+",
+    },
+    Helper {
+        name: "given",
+        needs: &[],
+        text: "def given(value):
     if type(value) == \"string\":
         return value.strip() != \"\"
     return value != None and value != [] and value != {}
-" },
-    Helper { name: "items", needs: &["number", "compare"], text: "def items(value):
+",
+    },
+    Helper {
+        name: "items",
+        needs: &["number", "compare"],
+        text: "def items(value):
     if type(value) == \"list\":
         return len(value)
     if type(value) == \"string\":
         return len([part for part in value.replace(\";\", \",\").split(\",\") if part.strip()])
     return None
-" },
-    Helper { name: "in_domain", needs: &["each"], text: "def in_domain(value, domains, below):
+",
+    },
+    Helper {
+        name: "in_domain",
+        needs: &["each"],
+        text: "def in_domain(value, domains, below):
     def test(one):
         if type(one) != \"string\":
             return None
@@ -301,8 +392,12 @@ const HELPERS: &[Helper] = &[
     if type(value) == \"string\":
         value = [part for part in value.replace(\";\", \",\").split(\",\") if part.strip()]
     return each(value, test)
-" },
-    Helper { name: "normal", needs: &[], text: "def normal(path):
+",
+    },
+    Helper {
+        name: "normal",
+        needs: &[],
+        text: "def normal(path):
     if type(path) != \"string\" or path == \"\" or \"\\\\\" in path:
         return None
     parts = []
@@ -314,8 +409,12 @@ const HELPERS: &[Helper] = &[
         elif part != \"\" and part != \".\":
             parts.append(part)
     return (\"/\" if path.startswith(\"/\") else \"\") + \"/\".join(parts)
-" },
-    Helper { name: "under", needs: &["each", "normal"], text: "def under(value, folders):
+",
+    },
+    Helper {
+        name: "under",
+        needs: &["each", "normal"],
+        text: "def under(value, folders):
     def test(one):
         path = normal(one)
         if path == None:
@@ -327,8 +426,12 @@ const HELPERS: &[Helper] = &[
                 return True
         return False
     return each(value, test)
-" },
-    Helper { name: "named", needs: &["each", "normal"], text: "def named(value, names):
+",
+    },
+    Helper {
+        name: "named",
+        needs: &["each", "normal"],
+        text: "def named(value, names):
     def test(one):
         path = normal(one)
         if path == None:
@@ -339,8 +442,12 @@ const HELPERS: &[Helper] = &[
                 return True
         return False
     return each(value, test)
-" },
-    Helper { name: "is_time", needs: &[], text: "def is_time(at, weekdays, start, end, first, last, offset):
+",
+    },
+    Helper {
+        name: "is_time",
+        needs: &[],
+        text: "def is_time(at, weekdays, start, end, first, last, offset):
     minutes = day(at) * 1440 + minute(at) + offset
     today = minutes // 1440
     now = minutes % 1440
@@ -355,7 +462,8 @@ const HELPERS: &[Helper] = &[
     if start < end:
         return start <= now and now < end
     return now >= start or now < end
-" },
+",
+    },
 ];
 
 #[cfg(test)]

@@ -38,7 +38,8 @@ pub fn reason(rule: &Rule) -> String {
 }
 
 fn list(items: &[String], joint: &str, code: bool) -> String {
-    let items: Vec<String> = items.iter().map(|item| if code { format!("`{item}`") } else { item.clone() }).collect();
+    let items: Vec<String> =
+        items.iter().map(|item| if code { format!("`{item}`") } else { item.clone() }).collect();
     match items.split_last() {
         Some((last, [])) => last.clone(),
         Some((last, rest)) => format!("{} {joint} {last}", rest.join(", ")),
@@ -60,12 +61,16 @@ fn compared(compare: Compare) -> &'static str {
 pub fn condition(condition: &Condition) -> String {
     match condition {
         Condition::Role(roles) => format!("the caller has the role {}", list(roles, "or", true)),
-        Condition::Attribute(name, compare, value) => format!("the caller's `{name}` is {} {value}", compared(*compare)),
+        Condition::Attribute(name, compare, value) => {
+            format!("the caller's `{name}` is {} {value}", compared(*compare))
+        }
         Condition::Flag(name) => format!("the caller's `{name}` is true"),
         Condition::Argument(name, test) => format!("`{name}` {}", tested(test, true)),
         Condition::At(times) => format!("the time is {}", timed(times)),
         Condition::Not(inner) => match inner.as_ref() {
-            Condition::Role(roles) => format!("the caller does not have the role {}", list(roles, "or", true)),
+            Condition::Role(roles) => {
+                format!("the caller does not have the role {}", list(roles, "or", true))
+            }
             Condition::Argument(name, test) => format!("`{name}` {}", tested(test, false)),
             Condition::At(times) => format!("the time is not {}", timed(times)),
             other => format!("it is not so that {}", self::condition(other)),
@@ -85,7 +90,9 @@ fn tested(test: &Test, holds: bool) -> String {
         Test::Under(folders) => format!("{is} in the folder {}", list(folders, "or", true)),
         Test::Named(names) => format!("{is} a file named {}", list(names, "or", true)),
         Test::Given => (if holds { "is given" } else { "is missing or empty" }).to_owned(),
-        Test::Items(compare, count) => format!("{} {} {count} entries", if holds { "has" } else { "does not have" }, compared(*compare)),
+        Test::Items(compare, count) => {
+            format!("{} {} {count} entries", if holds { "has" } else { "does not have" }, compared(*compare))
+        }
     }
 }
 
@@ -93,7 +100,10 @@ fn timed(times: &Times) -> String {
     let mut parts = Vec::new();
     if !times.weekdays.is_empty() {
         let days = times.weekdays.iter().filter_map(|day| DAYS.get(usize::from(*day)));
-        parts.push(format!("on {}", list(&days.map(|day| (*day).to_owned()).collect::<Vec<_>>(), "or", false)));
+        parts.push(format!(
+            "on {}",
+            list(&days.map(|day| (*day).to_owned()).collect::<Vec<_>>(), "or", false)
+        ));
     }
     if let Some((from, until)) = times.minutes {
         let clock = |minute: u16| format!("{:02}:{:02}", minute / 60, minute % 60);
@@ -107,22 +117,35 @@ fn timed(times: &Times) -> String {
     }
     let zone = match times.offset {
         0 => "UTC".to_owned(),
-        offset => format!("UTC{}{:02}:{:02}", if offset < 0 { '-' } else { '+' }, offset.unsigned_abs() / 60, offset.unsigned_abs() % 60),
+        offset => format!(
+            "UTC{}{:02}:{:02}",
+            if offset < 0 { '-' } else { '+' },
+            offset.unsigned_abs() / 60,
+            offset.unsigned_abs() % 60
+        ),
     };
     format!("{} ({zone})", parts.join(", "))
 }
 
 fn past(past: &Past) -> String {
     let same = past.same.as_ref().map_or_else(String::new, |(earlier, judged)| {
-        if earlier == judged { format!(" with the same `{judged}`") } else { format!(" with a `{earlier}` equal to its `{judged}`") }
+        if earlier == judged {
+            format!(" with the same `{judged}`")
+        } else {
+            format!(" with a `{earlier}` equal to its `{judged}`")
+        }
     });
-    let within = past.within.map_or_else(|| " in the run".to_owned(), |window| format!(" within {}", windowed(window)));
+    let within = past
+        .within
+        .map_or_else(|| " in the run".to_owned(), |window| format!(" within {}", windowed(window)));
     match &past.asks {
         Asks::Count(most) => {
             let times = if *most == 1 { "once".to_owned() } else { format!("{most} times") };
             format!("it would be more than {times}{same}{within}")
         }
-        Asks::Sum(argument, most) => format!("`{argument}` of all such calls{same} would come to more than {most}{within}"),
+        Asks::Sum(argument, most) => {
+            format!("`{argument}` of all such calls{same} would come to more than {most}{within}")
+        }
         Asks::After(tools) => format!("{} was called before{same}{within}", list(tools, "or", true)),
         Asks::Before(tools) => format!("{} has not succeeded before{same}{within}", list(tools, "or", true)),
     }
@@ -133,7 +156,8 @@ pub fn windowed(window: Window) -> String {
     match window {
         Window::Seconds(seconds) => {
             let units = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
-            let unit = units.into_iter().find(|(size, _)| seconds.is_multiple_of(*size)).unwrap_or((1, "second"));
+            let unit =
+                units.into_iter().find(|(size, _)| seconds.is_multiple_of(*size)).unwrap_or((1, "second"));
             let count = seconds / unit.0;
             if count == 1 { format!("1 {}", unit.1) } else { format!("{count} {}s", unit.1) }
         }

@@ -42,7 +42,10 @@ pub fn judge(rules: &[Rule], caller: &Caller, calls: &[Call]) -> Vec<Must> {
     let mut verdicts = Vec::new();
     for call in calls {
         let fired = rules.iter().filter(|rule| fires(rule, caller, call, &happened));
-        let must = fired.map(|rule| if rule.stop == Stop::Deny { Must::Deny } else { Must::Hold }).max().unwrap_or(Must::Pass);
+        let must = fired
+            .map(|rule| if rule.stop == Stop::Deny { Must::Deny } else { Must::Hold })
+            .max()
+            .unwrap_or(Must::Pass);
         if must == Must::Pass {
             happened.push(call);
         }
@@ -69,12 +72,21 @@ fn asks(past: &Past, rule: &Rule, caller: &Caller, call: &Call, happened: &[&Cal
     };
     let recent = |earlier: &&&Call| past.within.is_none_or(|window| is_within(window, earlier.at, call.at));
     let counted = |tools: &[String]| -> Vec<&Call> {
-        happened.iter().filter(|earlier| tools.contains(&earlier.tool)).filter(same).filter(recent).copied().collect()
+        happened
+            .iter()
+            .filter(|earlier| tools.contains(&earlier.tool))
+            .filter(same)
+            .filter(recent)
+            .copied()
+            .collect()
     };
     match &past.asks {
         Asks::Count(most) => {
-            let own = |earlier: &&Call| rule.when.iter().all(|condition| holds(condition, caller, earlier) != Some(false));
-            counted(&rule.tools).into_iter().filter(own).count() >= usize::try_from(*most).unwrap_or(usize::MAX)
+            let own = |earlier: &&Call| {
+                rule.when.iter().all(|condition| holds(condition, caller, earlier) != Some(false))
+            };
+            counted(&rule.tools).into_iter().filter(own).count()
+                >= usize::try_from(*most).unwrap_or(usize::MAX)
         }
         Asks::Sum(argument, most) => {
             let amount = |call: &Call| call.args.get(argument).and_then(number).filter(|amount| *amount >= 0);
@@ -88,7 +100,9 @@ fn asks(past: &Past, rule: &Rule, caller: &Caller, call: &Call, happened: &[&Cal
 
 fn is_within(window: Window, earlier: i64, now: i64) -> bool {
     match window {
-        Window::Seconds(seconds) => (now - earlier).saturating_mul(60) <= i64::try_from(seconds).unwrap_or(i64::MAX),
+        Window::Seconds(seconds) => {
+            (now - earlier).saturating_mul(60) <= i64::try_from(seconds).unwrap_or(i64::MAX)
+        }
         Window::Calendar(unit) => period(unit, earlier) == period(unit, now),
     }
 }
@@ -192,7 +206,9 @@ fn tested(test: &Test, value: &Value) -> Option<bool> {
             if folders.iter().any(|folder| folder.starts_with('/') != path.starts_with('/')) {
                 return None;
             }
-            Some(folders.iter().any(|folder| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))))
+            Some(folders.iter().any(|folder| {
+                path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }))
         }),
         Test::Named(names) => each(value, false, |one| {
             let path = normal(one.as_str()?)?;
@@ -224,10 +240,14 @@ fn each(value: &Value, splits: bool, test: impl Fn(&Value) -> Option<bool>) -> O
 fn host_of(text: &str) -> Option<String> {
     let text = text.trim().to_lowercase();
     let name = |text: &str| {
-        let plain = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-');
+        let plain =
+            !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-');
         plain.then(|| text.trim_end_matches('.').to_owned())
     };
-    let address = text.strip_suffix('>').and_then(|text| text.rsplit_once('<').map(|(_, inner)| inner)).unwrap_or(&text);
+    let address = text
+        .strip_suffix('>')
+        .and_then(|text| text.rsplit_once('<').map(|(_, inner)| inner))
+        .unwrap_or(&text);
     if let Some((local, domain)) = address.split_once('@')
         && !local.is_empty()
         && !local.contains(['/', '<', '>', ',', ';', ' '])
@@ -236,7 +256,10 @@ fn host_of(text: &str) -> Option<String> {
     }
     let rest = text.split_once("://").map_or(text.as_str(), |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = host.rsplit_once(':').filter(|(_, port)| port.chars().all(|c| c.is_ascii_digit())).map_or(host, |(host, _)| host);
+    let host = host
+        .rsplit_once(':')
+        .filter(|(_, port)| port.chars().all(|c| c.is_ascii_digit()))
+        .map_or(host, |(host, _)| host);
     name(host)
 }
 
@@ -330,7 +353,11 @@ mod tests {
     #[test]
     fn hosts_are_read_in_one_way() {
         for (text, host) in [
-            ("bob@acme.com", Some("acme.com")), ("Bob <bob@acme.com>", Some("acme.com")), ("https://acme.com:443/x", Some("acme.com")), ("https://bob@evil.example/acme.com", None), ("bob@a@acme.com", None),
+            ("bob@acme.com", Some("acme.com")),
+            ("Bob <bob@acme.com>", Some("acme.com")),
+            ("https://acme.com:443/x", Some("acme.com")),
+            ("https://bob@evil.example/acme.com", None),
+            ("bob@a@acme.com", None),
         ] {
             assert_eq!(host_of(text).as_deref(), host, "{text}");
         }

@@ -64,7 +64,12 @@ impl Spec {
                 None => tool.get("arguments"),
             };
             let arguments = properties.and_then(Value::as_object).map(arguments).unwrap_or_default();
-            Ok(Tool { name: name.to_owned(), description: text(tool, "description"), arguments, tool_type: None })
+            Ok(Tool {
+                name: name.to_owned(),
+                description: text(tool, "description"),
+                arguments,
+                tool_type: None,
+            })
         });
         Ok(Self { tools: tools.collect::<Result<_, String>>()? })
     }
@@ -91,12 +96,18 @@ impl Spec {
             let kind = tool.tool_type.as_deref().unwrap_or("OTHER");
             types.push(kind);
             let (name, kind) = (quoted(&tool.name), quoted(kind));
-            let _infallible = write!(tools, "[[tool]]\nname = {name}\ntype = {kind}\nside_effecting = false\neffects = {{}}\n\n");
+            let _infallible = write!(
+                tools,
+                "[[tool]]\nname = {name}\ntype = {kind}\nside_effecting = false\neffects = {{}}\n\n"
+            );
         }
         types.sort_unstable();
         types.dedup();
         let types: Vec<String> = types.into_iter().map(quoted).collect();
-        let policy = format!("[[policy]]\nname = \"open\"\nallowed_types = [{}]\nmax_steps = 1000000\nmax_side_effects = 1000000\n", types.join(", "));
+        let policy = format!(
+            "[[policy]]\nname = \"open\"\nallowed_types = [{}]\nmax_steps = 1000000\nmax_side_effects = 1000000\n",
+            types.join(", ")
+        );
         let settings = "version = 1\nunknown_tools = \"allow\"\n[loops]\nalike = 0\ndenials = 0\n";
         [("portcullis.toml", settings.to_owned()), ("policies/open.toml", policy), ("tools/spec.toml", tools)]
             .map(|(path, text)| (path.to_owned(), text.into_bytes()))
@@ -127,7 +138,8 @@ fn arguments(properties: &Map<String, Value>) -> Vec<Argument> {
             _ => "string".to_owned(),
         };
         let values = schema.get("enum").and_then(Value::as_array);
-        let values = values.map(|values| values.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+        let values =
+            values.map(|values| values.iter().filter_map(Value::as_str).map(str::to_owned).collect());
         Argument {
             name: name.clone(),
             kind,

@@ -18,16 +18,48 @@ use crate::rule::{Condition, Stop, Test};
 
 /// Words that forbid.
 pub(super) const NEGATIVE: &[&str] = &[
-    "never|not|cannot|can't|mustn't|don't|doesn't|won't|shouldn't|isn't|aren't|mayn't|nobody|none|no|nothing|forbidden|prohibited|banned|block|blocks|deny|denies|refuse|reject|stop|prevent|disallow|disallowed|off-limits|taboo|blocked|denied", "no one", "off limits", "keep out of", "stay away from|out",
+    "never|not|cannot|can't|mustn't|don't|doesn't|won't|shouldn't|isn't|aren't|mayn't|nobody|none|no|nothing|forbidden|prohibited|banned|block|blocks|deny|denies|refuse|reject|stop|prevent|disallow|disallowed|off-limits|taboo|blocked|denied",
+    "no one",
+    "off limits",
+    "keep out of",
+    "stay away from|out",
 ];
 /// Words of permissions that look like prohibitions.
-const FREE: &[&str] = &["not restricted|limited|affected", "isn't|aren't restricted|limited|affected", "no restrictions|restriction|limits|limit|constraints|objections", "without limit|limits|restriction|restrictions", "unrestricted|unlimited|anytime", "any time", "no matter who|when", "doesn't|don't matter", "not an|a problem", "at will"];
-const ALLOWED: &[&str] = &["may|can|ok|okay|fine|allowed|permitted|free|welcome|unproblematic|stays|stay|remain|remains|acceptable", "go ahead", "all right", "is|are possible"];
-const MUST: &[&str] = &["must|has|have to|be", "must|shall|should|mandatory|required", "needs|need to", "has|have to"];
+const FREE: &[&str] = &[
+    "not restricted|limited|affected",
+    "isn't|aren't restricted|limited|affected",
+    "no restrictions|restriction|limits|limit|constraints|objections",
+    "without limit|limits|restriction|restrictions",
+    "unrestricted|unlimited|anytime",
+    "any time",
+    "no matter who|when",
+    "doesn't|don't matter",
+    "not an|a problem",
+    "at will",
+];
+const ALLOWED: &[&str] = &[
+    "may|can|ok|okay|fine|allowed|permitted|free|welcome|unproblematic|stays|stay|remain|remains|acceptable",
+    "go ahead",
+    "all right",
+    "is|are possible",
+];
+const MUST: &[&str] =
+    &["must|has|have to|be", "must|shall|should|mandatory|required", "needs|need to", "has|have to"];
 
 /// Phrases that add nothing.
 const ASIDES: &[&str] = &[
-    "no matter in|what|which|who|how|when which|what? folder|directory|way|reason|place?", "for any|whatever reason", "at all", "under any|no circumstances", "no longer", "as well", "as usual", "on its|their own", "go ahead", "in any case", "let it|them|the agent|bot?", "regardless of",
+    "no matter in|what|which|who|how|when which|what? folder|directory|way|reason|place?",
+    "for any|whatever reason",
+    "at all",
+    "under any|no circumstances",
+    "no longer",
+    "as well",
+    "as usual",
+    "on its|their own",
+    "go ahead",
+    "in any case",
+    "let it|them|the agent|bot?",
+    "regardless of",
 ];
 
 /// What was found in a clause.
@@ -67,17 +99,49 @@ pub(super) fn read(context: &mut Context<'_>, clause: &Clause, next: Option<&Cla
     let mut quantities = quantity::quantities(&mut look);
     carried_amount(context, &mut look, &mut quantities);
     let negative = look.find(NEGATIVE).is_some();
-    let only = (0..look.len()).filter(|at| look.is_any(*at, &["only", "solely", "exclusively"])).count() + usize::from(look.find(&["nowhere|nothing|nobody else", "no others|other", "anywhere else", "limited|restricted to", "outside the? following"]).is_some());
+    let only = (0..look.len()).filter(|at| look.is_any(*at, &["only", "solely", "exclusively"])).count()
+        + usize::from(
+            look.find(&[
+                "nowhere|nothing|nobody else",
+                "no others|other",
+                "anywhere else",
+                "limited|restricted to",
+                "outside the? following",
+            ])
+            .is_some(),
+        );
     let must = look.find(MUST).is_some();
     let who = people::read(&mut look, &context.tools);
-    let mut found = Found { sentence: clause.sentence.clone(), span: clause.span(), negative, only, must, timing, approval, window, quantities, who, tools: Vec::new(), values: Vec::new(), look };
-    if found.who.about.is_empty() && found.who.only.is_empty() && clause.goes_on && !found.who.anybody_named() {
+    let mut found = Found {
+        sentence: clause.sentence.clone(),
+        span: clause.span(),
+        negative,
+        only,
+        must,
+        timing,
+        approval,
+        window,
+        quantities,
+        who,
+        tools: Vec::new(),
+        values: Vec::new(),
+        look,
+    };
+    if found.who.about.is_empty() && found.who.only.is_empty() && clause.goes_on && !found.who.anybody_named()
+    {
         found.who.about = context.last_about.clone();
     }
     let free = found.look.find(FREE).is_some();
     let plain = !found.negative && found.only == 0 && !found.must && found.quantities.is_empty();
-    let allowed = found.look.find(ALLOWED).is_some() || free || found.approval.as_ref().is_some_and(|approval| approval.none);
-    let permits = elliptic || free && found.quantities.is_empty() || plain && allowed && found.approval.as_ref().is_none_or(|approval| approval.none) && !found.limits_by_time(clause);
+    let allowed = found.look.find(ALLOWED).is_some()
+        || free
+        || found.approval.as_ref().is_some_and(|approval| approval.none);
+    let permits = elliptic
+        || free && found.quantities.is_empty()
+        || plain
+            && allowed
+            && found.approval.as_ref().is_none_or(|approval| approval.none)
+            && !found.limits_by_time(clause);
     if permits || found.approval.as_ref().is_some_and(|approval| approval.none) {
         permission(context, found, clause);
         return;
@@ -89,7 +153,8 @@ pub(super) fn read(context: &mut Context<'_>, clause: &Clause, next: Option<&Cla
     make(context, &mut found, clause);
     context.last_tools.clone_from(&found.tools);
     context.last_about.clone_from(&found.who.about);
-    context.last_values = found.values.iter().map(|value| (value.argument.clone(), value.test.clone())).collect();
+    context.last_values =
+        found.values.iter().map(|value| (value.argument.clone(), value.test.clone())).collect();
 }
 
 impl Who {
@@ -118,7 +183,9 @@ impl Found {
         if !self.who.except.is_empty() {
             when.push(Condition::Not(Box::new(Condition::Role(self.who.except.clone()))));
         }
-        when.extend(self.values.iter().map(|value| Condition::Argument(value.argument.clone(), value.test.clone())));
+        when.extend(
+            self.values.iter().map(|value| Condition::Argument(value.argument.clone(), value.test.clone())),
+        );
         if with_times && let Some(times) = &self.timing.times {
             when.push(self.at(times.clone()));
         }
@@ -128,7 +195,10 @@ impl Found {
     /// Times, or all others: `outside of`.
     fn at(&self, times: crate::rule::Times) -> Condition {
         let before = self.timing.at.as_ref().map_or(0, |at| at.start);
-        let outside = self.look.find_in(before.saturating_sub(3)..before, &["outside|outwith of?", "except|other than|but?"]).is_some();
+        let outside = self
+            .look
+            .find_in(before.saturating_sub(3)..before, &["outside|outwith of?", "except|other than|but?"])
+            .is_some();
         let at = Condition::At(times);
         if outside { Condition::Not(Box::new(at)) } else { at }
     }
@@ -136,11 +206,16 @@ impl Found {
 
 /// What no gate of calls can see.
 fn about_replies(context: &mut Context<'_>, look: &Look, clause: &Clause) -> bool {
-    let word = (0..look.len()).find(|at| look.is_any(*at, ABOUT_REPLIES) && !look.words.get(*at).is_some_and(|word| context.tools.names(word)));
+    let word = (0..look.len()).find(|at| {
+        look.is_any(*at, ABOUT_REPLIES) && !look.words.get(*at).is_some_and(|word| context.tools.names(word))
+    });
     let made_up = look.find(&["make|makes|made up", "hallucinate", "tone of"]);
     let Some(at) = word.or(made_up.map(|found| found.start)) else { return false };
     let span = look.span(&(at..at + 1));
-    let text = format!("`{}` is about what the agent says, which no rule about calls can see; should this sentence be left out?", look.text(at));
+    let text = format!(
+        "`{}` is about what the agent says, which no rule about calls can see; should this sentence be left out?",
+        look.text(at)
+    );
     let _ = span;
     context.ask(Topic::Enforceable, clause.sentence.clone(), text, Put::Sentence);
     true
@@ -150,14 +225,31 @@ fn about_replies(context: &mut Context<'_>, look: &Look, clause: &Clause) -> boo
 fn is_elliptic(look: &Look) -> bool {
     let last = (0..look.len()).rev().find(|at| !look.is_any(*at, &[".", ",", "!", ")", "either"]));
     let ends = ["don't", "doesn't", "isn't", "aren't"];
-    last.is_some_and(|last| look.is_any(last, &ends) || look.is_any(last, &["not"]) && look.is_any(last.wrapping_sub(1), &["do", "does", "is", "are", "may", "can"]) || look.phrase_at(last.wrapping_sub(1), "don't|doesn't|not need").is_some())
+    last.is_some_and(|last| {
+        look.is_any(last, &ends)
+            || look.is_any(last, &["not"])
+                && look.is_any(last.wrapping_sub(1), &["do", "does", "is", "are", "may", "can"])
+            || look.phrase_at(last.wrapping_sub(1), "don't|doesn't|not need").is_some()
+    })
 }
 
 /// `anything above that`
 fn carried_amount(context: &mut Context<'_>, look: &mut Look, quantities: &mut Vec<Quantity>) {
     let Some(last) = &context.last_amount else { return };
-    if let Some(over) = look.find(&["above|over|beyond|more|exceeding|higher|larger|bigger than? that|this|it", "anything|everything above|over|more|beyond|bigger|larger|higher", "larger|higher|bigger|greater amounts|sums|ones|refunds|payments", "above|over|beyond need|needs|requires|require|has|must|is|are"]) {
-        let end = if look.phrase_at(over.start, "above|over|beyond need|needs|requires|require|has|must|is|are").is_some() { over.start + 1 } else { over.end };
+    if let Some(over) = look.find(&[
+        "above|over|beyond|more|exceeding|higher|larger|bigger than? that|this|it",
+        "anything|everything above|over|more|beyond|bigger|larger|higher",
+        "larger|higher|bigger|greater amounts|sums|ones|refunds|payments",
+        "above|over|beyond need|needs|requires|require|has|must|is|are",
+    ]) {
+        let end = if look
+            .phrase_at(over.start, "above|over|beyond need|needs|requires|require|has|must|is|are")
+            .is_some()
+        {
+            over.start + 1
+        } else {
+            over.end
+        };
         look.take(over.start..end);
         quantities.push(Quantity { says: quantity::Says::Over, range: over.start..end, ..last.clone() });
         context.take_back_tentative();
@@ -166,7 +258,18 @@ fn carried_amount(context: &mut Context<'_>, look: &mut Look, quantities: &mut V
 
 /// `read access only`, `read-only`
 fn read_only(context: &mut Context<'_>, look: &mut Look, clause: &Clause, next: Option<&Clause>) -> bool {
-    let Some(phrase) = look.find(&["read access only|rights?", "read-only access|rights|permissions?", "only read", "only have|get|has|gets read|viewing|view access|rights|permission?", "readonly access?", "only look|view|read but", "view only access?", "view-only access?"]) else { return false };
+    let Some(phrase) = look.find(&[
+        "read access only|rights?",
+        "read-only access|rights|permissions?",
+        "only read",
+        "only have|get|has|gets read|viewing|view access|rights|permission?",
+        "readonly access?",
+        "only look|view|read but",
+        "view only access?",
+        "view-only access?",
+    ]) else {
+        return false;
+    };
     if look.find_in(phrase.end..look.len(), &["if|after|once|when"]).is_some() {
         return false;
     }
@@ -188,8 +291,10 @@ fn read_only(context: &mut Context<'_>, look: &mut Look, clause: &Clause, next: 
         super::lexicon::parts(&tool.name).iter().any(|part| sense(part) == read) || sense(&first) == read
     };
     let spec = context.tools.spec;
-    let writing: Vec<String> = spec.tools.iter().filter(|tool| !reads(tool)).map(|tool| tool.name.clone()).collect();
-    let reading: Vec<&str> = spec.tools.iter().filter(|tool| reads(tool)).map(|tool| tool.name.as_str()).collect();
+    let writing: Vec<String> =
+        spec.tools.iter().filter(|tool| !reads(tool)).map(|tool| tool.name.clone()).collect();
+    let reading: Vec<&str> =
+        spec.tools.iter().filter(|tool| reads(tool)).map(|tool| tool.name.as_str()).collect();
     let span = look.span(&phrase);
     if writing.is_empty() {
         context.ask(Topic::Tool, span, "no tool here does more than read; which one is meant?", Put::Append);
@@ -210,6 +315,7 @@ fn permission(context: &mut Context<'_>, mut found: Found, clause: &Clause) {
     find_values(context, &mut found);
     let values = found.values.iter().map(|value| (value.argument.clone(), value.test.clone())).collect();
     context.last_tools.clone_from(&tools);
+    context.last_about.clone_from(&found.who.about);
     context.permit(Permission { tools, about: found.who.about, values, sentence: clause.sentence.clone() });
 }
 
@@ -218,12 +324,21 @@ fn find_tools(context: &mut Context<'_>, found: &mut Found, clause: &Clause) -> 
     let needs_money = found.quantities.iter().any(|quantity| quantity.currency.is_some());
     let left = found.look.left_in(0..found.look.len());
     let words: Vec<_> = left.iter().filter_map(|at| found.look.words.get(*at)).collect();
-    let fits = |tool: &crate::spec::Tool| !needs_money || tool.arguments.iter().any(super::tools::is_number) || !super::tools::money_arguments(tool).is_empty();
+    let fits = |tool: &crate::spec::Tool| {
+        !needs_money
+            || tool.arguments.iter().any(super::tools::is_number)
+            || !super::tools::money_arguments(tool).is_empty()
+    };
     let about = context.tools.about(&words, &clause.topic, fits);
-    let carries = words.iter().any(|word| ["it", "them", "this", "that", "those", "these", "they", "offer", "anything", "one", "ones"].contains(&word.text.as_str()));
+    let carries = words.iter().any(|word| {
+        ["it", "them", "this", "that", "those", "these", "they", "offer", "anything", "one", "ones"]
+            .contains(&word.text.as_str())
+    });
     match about {
         About::These(tools) => found.tools = tools,
-        About::Either(tools) if tools.iter().any(|tool| context.last_tools.contains(tool)) && clause.goes_on => {
+        About::Either(tools)
+            if tools.iter().any(|tool| context.last_tools.contains(tool)) && clause.goes_on =>
+        {
             found.tools.clone_from(&context.last_tools);
         }
         About::Either(tools) => {
@@ -231,20 +346,37 @@ fn find_tools(context: &mut Context<'_>, found: &mut Found, clause: &Clause) -> 
             context.ask(Topic::Tool, found.span.clone(), text, Put::Append);
             return false;
         }
-        About::Nothing if !context.last_tools.is_empty() && (carries || clause.goes_on || speaks_of_last(context, found)) => {
+        About::Nothing
+            if !context.last_tools.is_empty()
+                && (carries || clause.goes_on || speaks_of_last(context, found)) =>
+        {
             found.tools.clone_from(&context.last_tools);
         }
         About::Nothing => {
-            let says = found.negative || found.only > 0 || found.must || !found.quantities.is_empty() || found.approval.is_some() || found.timing.times.is_some() || !found.who.only.is_empty();
+            let says = found.negative
+                || found.only > 0
+                || found.must
+                || !found.quantities.is_empty()
+                || found.approval.is_some()
+                || found.timing.times.is_some()
+                || !found.who.only.is_empty();
             if says {
-                let names: Vec<&str> = context.tools.spec.tools.iter().take(8).map(|tool| tool.name.as_str()).collect();
+                let names: Vec<&str> =
+                    context.tools.spec.tools.iter().take(8).map(|tool| tool.name.as_str()).collect();
                 let text = format!("no tool does this; which one is meant? there are: {}", names.join(", "));
                 if vague(context, found) {
                     return false;
                 }
                 context.ask(Topic::Tool, found.span.clone(), text, Put::Append);
-            } else if context.tools.spec.tools.is_empty() || words.iter().any(|word| context.tools.names(word)) {
-                context.ask(Topic::Meaning, found.span.clone(), "what is this to say about calls?", Put::Replace);
+            } else if context.tools.spec.tools.is_empty()
+                || words.iter().any(|word| context.tools.names(word))
+            {
+                context.ask(
+                    Topic::Meaning,
+                    found.span.clone(),
+                    "what is this to say about calls?",
+                    Put::Replace,
+                );
             }
             return false;
         }
@@ -316,7 +448,8 @@ fn make(context: &mut Context<'_>, found: &mut Found, clause: &Clause) {
 fn unclear(context: &mut Context<'_>, found: &Found) -> bool {
     let mut asked = false;
     if let Some(vague) = &found.timing.vague {
-        let text = format!("which hours are `{}`? such as `Mon-Fri 9:00 to 17:00 UTC`", words_of(found, vague));
+        let text =
+            format!("which hours are `{}`? such as `Mon-Fri 9:00 to 17:00 UTC`", words_of(found, vague));
         context.ask(Topic::Hours, found.place(vague), text, Put::Replace);
         asked = true;
     }
@@ -328,12 +461,16 @@ fn unclear(context: &mut Context<'_>, found: &Found) -> bool {
         let text = "rules know offsets from UTC and no summer time; write the hours in UTC";
         context.ask(Topic::Zone, found.place(zone), text, Put::Replace);
     }
-    let timed = found.timing.times.as_ref().is_some_and(|times| times.minutes.is_some() || !times.weekdays.is_empty() || times.dates.is_some());
+    let timed =
+        found.timing.times.as_ref().is_some_and(|times| {
+            times.minutes.is_some() || !times.weekdays.is_empty() || times.dates.is_some()
+        });
     if let (true, false, Some(at)) = (timed, found.timing.zoned, &found.timing.at) {
         context.ask_or(Topic::Zone, found.place(at), "in which time zone?", "UTC", Put::Append);
     }
     if let Some(vague) = &found.who.vague {
-        let text = format!("who is `{}`? name the roles, as in `people with the role x`", words_of(found, vague));
+        let text =
+            format!("who is `{}`? name the roles, as in `people with the role x`", words_of(found, vague));
         context.ask(Topic::Who, found.place(vague), text, Put::Replace);
         asked = true;
     }
@@ -365,7 +502,9 @@ fn constraint(context: &mut Context<'_>, found: &mut Found) -> bool {
         }
         return true;
     }
-    let strict = found.only > 0 || (found.must && !found.negative) || !found.negative && found.look.find(ALLOWED).is_none();
+    let strict = found.only > 0
+        || (found.must && !found.negative)
+        || !found.negative && found.look.find(ALLOWED).is_none();
     if let (true, Some(times)) = (strict, found.timing.times.clone()) {
         let mut when = found.filters(false);
         when.push(not(found.at(times)));
@@ -386,13 +525,19 @@ fn constraint(context: &mut Context<'_>, found: &mut Found) -> bool {
     if found.only > 0 || found.must {
         return true;
     }
-    context.ask(Topic::Meaning, found.span.clone(), "what is this to stop? say who, when, how much, or never", Put::Replace);
+    context.ask(
+        Topic::Meaning,
+        found.span.clone(),
+        "what is this to stop? say who, when, how much, or never",
+        Put::Replace,
+    );
     false
 }
 
 /// `only to these`, `must be one of these`
 fn only_values(context: &mut Context<'_>, found: &Found) {
-    let values = found.values.iter().map(|value| Condition::Argument(value.argument.clone(), value.test.clone()));
+    let values =
+        found.values.iter().map(|value| Condition::Argument(value.argument.clone(), value.test.clone()));
     let all: Vec<Condition> = values.collect();
     let mut when = Vec::new();
     if !found.who.about.is_empty() {
@@ -411,18 +556,27 @@ fn only_values(context: &mut Context<'_>, found: &Found) {
 /// Asks about vague words. Whether there were any.
 fn vague(context: &mut Context<'_>, found: &mut Found) -> bool {
     let mut asked = false;
-    let bounded = !found.quantities.is_empty() || found.approval.as_ref().is_some_and(|approval| approval.none);
+    let bounded =
+        !found.quantities.is_empty() || found.approval.as_ref().is_some_and(|approval| approval.none);
     for at in found.look.left_in(0..found.look.len()) {
         let text = found.look.text(at).to_owned();
         let named = found.look.words.get(at).is_some_and(|word| context.tools.names(word) || word.quoted);
         if VAGUE_AMOUNTS.contains(&text.as_str()) && !bounded && !named {
             let place = found.place(&(at..at + 1));
-            context.ask(Topic::Amount, place, format!("how much is `{text}`? such as `more than 100 EUR`"), Put::Replace);
+            context.ask(
+                Topic::Amount,
+                place,
+                format!("how much is `{text}`? such as `more than 100 EUR`"),
+                Put::Replace,
+            );
             asked = true;
         } else if VAGUE.contains(&text.as_str()) && !named {
             let next = found.look.words.get(at + 1).is_some_and(|word| context.tools.knows_anywhere(word));
             let range = at..at + 1 + usize::from(next);
-            let text = format!("what is `{}`? name what a call can be told by: an argument, an amount, a number of times", words_of(found, &range));
+            let text = format!(
+                "what is `{}`? name what a call can be told by: an argument, an amount, a number of times",
+                words_of(found, &range)
+            );
             context.ask(Topic::Meaning, found.place(&range), text, Put::Replace);
             asked = true;
         } else {
@@ -435,33 +589,116 @@ fn vague(context: &mut Context<'_>, found: &mut Found) -> bool {
 
 /// Nouns of things of which a list is needed.
 const LISTED: &[&str] = &[
-    "domain", "list", "whitelist", "allowlist", "blacklist", "denylist", "partner", "vendor", "supplier", "countries", "country", "channel", "folder", "address", "region", "contact", "organisation", "organization", "company", "companies", "recipient", "customer", "account", "host", "repositories", "repository", "site", "colleague", "bank", "provider", "place", "path", "director",
+    "domain",
+    "list",
+    "whitelist",
+    "allowlist",
+    "blacklist",
+    "denylist",
+    "partner",
+    "vendor",
+    "supplier",
+    "countries",
+    "country",
+    "channel",
+    "folder",
+    "address",
+    "region",
+    "contact",
+    "organisation",
+    "organization",
+    "company",
+    "companies",
+    "recipient",
+    "customer",
+    "account",
+    "host",
+    "repositories",
+    "repository",
+    "site",
+    "colleague",
+    "bank",
+    "provider",
+    "place",
+    "path",
+    "director",
 ];
 
 /// Asks about words that nothing was made of.
 fn left_over(context: &mut Context<'_>, found: &mut Found) {
     vague(context, found);
-    let filler = |text: &str| is_filler(text) || ALLOWED.iter().chain(FREE).chain(NEGATIVE).chain(MUST).any(|phrase| phrase.split([' ', '|']).any(|word| word.trim_end_matches('?') == text));
-    let left: Vec<usize> = found.look.left_in(0..found.look.len()).into_iter().filter(|at| !filler(found.look.text(*at))).collect();
-    let known = |at: &usize| found.look.words.get(*at).is_some_and(|word| found.tools.iter().any(|tool| context.tools.knows(tool, word)));
+    let filler = |text: &str| {
+        is_filler(text)
+            || ALLOWED
+                .iter()
+                .chain(FREE)
+                .chain(NEGATIVE)
+                .chain(MUST)
+                .any(|phrase| phrase.split([' ', '|']).any(|word| word.trim_end_matches('?') == text))
+    };
+    let left: Vec<usize> = found
+        .look
+        .left_in(0..found.look.len())
+        .into_iter()
+        .filter(|at| !filler(found.look.text(*at)))
+        .collect();
+    let known = |at: &usize| {
+        found
+            .look
+            .words
+            .get(*at)
+            .is_some_and(|word| found.tools.iter().any(|tool| context.tools.knows(tool, word)))
+    };
     let open: Vec<usize> = left.iter().copied().filter(|at| !known(at)).collect();
     let listed = left.iter().copied().find(|at| {
         let text = found.look.text(*at).trim_end_matches(['s', '\'']);
         LISTED.iter().any(|noun| noun.trim_end_matches('s') == text)
     });
-    let wants_values = found.values.is_empty() && (found.only > 0 || found.must && !found.negative) && found.who.only.is_empty() && found.timing.times.is_none() && found.quantities.is_empty() && found.approval.is_none() && found.timing.vague.is_none();
+    let wants_values = found.values.is_empty()
+        && (found.only > 0 || found.must && !found.negative)
+        && found.who.only.is_empty()
+        && found.timing.times.is_none()
+        && found.quantities.is_empty()
+        && found.approval.is_none()
+        && found.timing.vague.is_none();
     if let (true, Some(noun)) = (wants_values && found.who.vague.is_none(), listed) {
-        let first = (0..noun).rev().take_while(|at| !found.look.is_any(*at, &["to", "at", "from", "in", "on", "with", "for", "by", "under", "only", "be", "of", "is", "are", "into", "via"])).last().unwrap_or(noun);
-        let range = first..noun + 1;
+        let first = (0..noun)
+            .rev()
+            .take_while(|at| {
+                !found.look.is_any(
+                    *at,
+                    &[
+                        "to", "at", "from", "in", "on", "with", "for", "by", "under", "only", "be", "of",
+                        "is", "are", "into", "via",
+                    ],
+                )
+            })
+            .last()
+            .unwrap_or(noun);
+        let is_listed = |at: &usize| {
+            LISTED
+                .iter()
+                .any(|noun| noun.trim_end_matches('s') == found.look.text(*at).trim_end_matches(['s', '\'']))
+        };
+        let more = (noun + 1..found.look.len()).take_while(is_listed).count();
+        let range = first..noun + 1 + more;
         let text = format!("which are `{}`? list them", words_of(found, &range));
         context.ask(Topic::List, found.place(&range), text, Put::Replace);
         return;
     }
     if let (Some(first), Some(last)) = (open.first(), open.last()) {
         let range = *first..*last + 1;
-        let text = format!("what does `{}` mean here? say it by tools, arguments, amounts, roles or times", words_of(found, &range));
+        let text = format!(
+            "what does `{}` mean here? say it by tools, arguments, amounts, roles or times",
+            words_of(found, &range)
+        );
         context.ask(Topic::Meaning, found.place(&range), text, Put::Replace);
     } else if wants_values && found.who.vague.is_none() {
-        context.ask(Topic::Meaning, found.span.clone(), "only what? say who, when, how much, or which values", Put::Replace);
+        context.ask(
+            Topic::Meaning,
+            found.span.clone(),
+            "only what? say who, when, how much, or which values",
+            Put::Replace,
+        );
     }
 }

@@ -64,17 +64,34 @@ impl<'s> Context<'s> {
     }
 
     /// A question that has a default, which the rules already follow.
-    pub(super) fn ask_or(&mut self, about: Topic, span: Range<usize>, text: impl Into<String>, default: &str, put: Put) {
+    pub(super) fn ask_or(
+        &mut self,
+        about: Topic,
+        span: Range<usize>,
+        text: impl Into<String>,
+        default: &str,
+        put: Put,
+    ) {
         self.question(about, span, text.into(), Some(default.to_owned()), put);
     }
 
-    fn question(&mut self, about: Topic, span: Range<usize>, text: String, default: Option<String>, put: Put) {
+    fn question(
+        &mut self,
+        about: Topic,
+        span: Range<usize>,
+        text: String,
+        default: Option<String>,
+        put: Put,
+    ) {
         let again = self.questions.iter().any(|known| known.about == about && known.span == span);
         if again {
             return;
         }
         let count = self.questions.iter().filter(|known| known.about == about).count();
-        let word = serde_json::to_value(about).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default();
+        let word = serde_json::to_value(about)
+            .ok()
+            .and_then(|word| word.as_str().map(str::to_owned))
+            .unwrap_or_default();
         let id = if count == 0 { word } else { format!("{word}-{}", count + 1) };
         self.questions.push(Question { id, about, span, text, default, put });
     }
@@ -84,7 +101,14 @@ impl<'s> Context<'s> {
     }
 
     /// One rule more. Its id says what it is about.
-    pub(super) fn rule(&mut self, span: Range<usize>, tools: &[String], when: Vec<Condition>, past: Option<Past>, stop: Stop) -> String {
+    pub(super) fn rule(
+        &mut self,
+        span: Range<usize>,
+        tools: &[String],
+        when: Vec<Condition>,
+        past: Option<Past>,
+        stop: Stop,
+    ) -> String {
         let tool = tools.first().map_or("calls", String::as_str);
         let stem: Vec<String> = super::lexicon::parts(tool);
         let verb = match (&stop, &past) {
@@ -94,7 +118,17 @@ impl<'s> Context<'s> {
         };
         let base = format!("{verb}-{}", stem.join("-"));
         let base: String = base.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect();
-        let count = self.rules.iter().filter(|rule| rule.id == base || rule.id.rsplit_once('-').is_some_and(|(start, end)| start == base && end.parse::<u32>().is_ok())).count();
+        let count = self
+            .rules
+            .iter()
+            .filter(|rule| {
+                rule.id == base
+                    || rule
+                        .id
+                        .rsplit_once('-')
+                        .is_some_and(|(start, end)| start == base && end.parse::<u32>().is_ok())
+            })
+            .count();
         let id = if count == 0 { base } else { format!("{base}-{}", count + 1) };
         let mut tools = tools.to_vec();
         tools.sort();
@@ -139,7 +173,12 @@ impl<'s> Context<'s> {
             let message = "this says nothing that a call could be stopped by";
             self.ask(Topic::Meaning, 0..text.len(), message, Put::Replace);
         }
-        Reading { text: text.to_owned(), rules: self.rules, questions: self.questions, refusals: self.refusals }
+        Reading {
+            text: text.to_owned(),
+            rules: self.rules,
+            questions: self.questions,
+            refusals: self.refusals,
+        }
     }
 }
 
@@ -152,10 +191,14 @@ fn contradicts(rule: &Rule, permission: &Permission) -> bool {
     rule.when.iter().all(|condition| match condition {
         Condition::Role(roles) => permission.about.iter().any(|role| roles.contains(role)),
         Condition::Not(inner) => match inner.as_ref() {
-            Condition::Role(roles) => !permission.about.is_empty() && !permission.about.iter().any(|role| roles.contains(role)),
+            Condition::Role(roles) => {
+                !permission.about.is_empty() && !permission.about.iter().any(|role| roles.contains(role))
+            }
             _ => false,
         },
-        Condition::Argument(argument, test) => permission.values.iter().any(|(own, value)| own == argument && value == test),
+        Condition::Argument(argument, test) => {
+            permission.values.iter().any(|(own, value)| own == argument && value == test)
+        }
         _ => false,
     })
 }

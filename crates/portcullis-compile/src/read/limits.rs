@@ -12,11 +12,78 @@ use crate::rule::{Asks, Compare, Condition, Number, Past, Stop, Test, Window};
 use crate::spec::{Argument, Tool};
 
 /// Nouns of what is counted where calls are.
-const CALLS: &[&str] = &["time", "times", "call", "calls", "request", "requests", "attempt", "attempts", "invocations", "operations", "actions", "uses", "tries", "executions", "lookups", "occasions", "transactions"];
+const CALLS: &[&str] = &[
+    "time",
+    "times",
+    "call",
+    "calls",
+    "request",
+    "requests",
+    "attempt",
+    "attempts",
+    "invocations",
+    "operations",
+    "actions",
+    "uses",
+    "tries",
+    "executions",
+    "lookups",
+    "occasions",
+    "transactions",
+];
 /// Whoever acts.
-const ACTORS: &[&str] = &["agent", "user", "caller", "person", "operator", "principal", "bot", "assistant", "employee", "colleague", "analyst", "head", "individual", "login", "account holder", "agents", "users", "token", "identity"];
+const ACTORS: &[&str] = &[
+    "agent",
+    "user",
+    "caller",
+    "person",
+    "operator",
+    "principal",
+    "bot",
+    "assistant",
+    "employee",
+    "colleague",
+    "analyst",
+    "head",
+    "individual",
+    "login",
+    "account holder",
+    "agents",
+    "users",
+    "token",
+    "identity",
+];
 /// Nouns of parties that come back again and again: without a window, a limit on them is open.
-const RETURNING: &[&str] = &["customer", "client", "user", "employee", "patient", "account", "member", "guest", "person", "recipient", "supplier", "vendor", "household", "student", "tenant", "subscriber", "contact", "driver", "card", "iban", "address", "phone", "team", "project", "host", "device", "player", "donor"];
+const RETURNING: &[&str] = &[
+    "customer",
+    "client",
+    "user",
+    "employee",
+    "patient",
+    "account",
+    "member",
+    "guest",
+    "person",
+    "recipient",
+    "supplier",
+    "vendor",
+    "household",
+    "student",
+    "tenant",
+    "subscriber",
+    "contact",
+    "driver",
+    "card",
+    "iban",
+    "address",
+    "phone",
+    "team",
+    "project",
+    "host",
+    "device",
+    "player",
+    "donor",
+];
 
 /// Whose calls are counted together.
 #[derive(Debug, Default)]
@@ -84,16 +151,33 @@ pub(super) fn missing(context: &mut Context<'_>, found: &Found, when: &[Conditio
 
 /// `not twice`, `only once`, `not again within an hour`, `10 minutes between two`.
 pub(super) fn repeated(context: &mut Context<'_>, found: &mut Found) -> Option<bool> {
-    let once = found.look.find(&["twice", "more than once", "only once", "at most once", "just once", "one time only", "a second time", "again", "once only", "once per|a|an|every|in|within|each", "once", "double", "duplicate|duplicates"])?;
+    let once = found.look.find(&[
+        "twice",
+        "more than once",
+        "only once",
+        "at most once",
+        "just once",
+        "one time only",
+        "a second time",
+        "again",
+        "once only",
+        "once per|a|an|every|in|within|each",
+        "once",
+        "double",
+        "duplicate|duplicates",
+    ])?;
     let at_most = match found.look.text(once.start) {
         // `at most twice a day`
-        "twice" if !found.negative && found.look.find(&["at most", "maximum", "up to", "only"]).is_some() => 2,
+        "twice" if !found.negative && found.look.find(&["at most", "maximum", "up to", "only"]).is_some() => {
+            2
+        }
         "twice" if found.look.phrase_at(once.start.wrapping_sub(2), "more than twice").is_some() => 2,
         "again" | "double" | "duplicate" | "duplicates" | "twice" if !found.negative => return None,
         "once" if found.only == 0 && !found.negative && found.window.is_none() => return None,
         _ => 1,
     };
     found.look.take(once);
+    found.only = 0;
     Some(count(context, found, at_most))
 }
 
@@ -104,7 +188,21 @@ pub(super) fn read(context: &mut Context<'_>, found: &mut Found) -> bool {
         context.ask(Topic::Amount, place, "how many, or how much?", Put::Append);
         return true;
     }
-    let total = found.look.find(&["in total", "altogether", "total", "sum", "combined", "overall", "cumulative|cumulatively", "together", "in sum", "aggregate"]).is_some();
+    let total = found
+        .look
+        .find(&[
+            "in total",
+            "altogether",
+            "total",
+            "sum",
+            "combined",
+            "overall",
+            "cumulative|cumulatively",
+            "together",
+            "in sum",
+            "aggregate",
+        ])
+        .is_some();
     for quantity in found.quantities.clone() {
         limit(context, found, &quantity, total);
     }
@@ -126,7 +224,8 @@ fn limit(context: &mut Context<'_>, found: &mut Found, quantity: &Quantity, tota
         let words = found.look.slice(quantity.unit..(quantity.unit + 2).min(found.look.len()));
         let own = argument(tool, words.get(..1).unwrap_or_default()).or_else(|| argument(tool, &words));
         let counted = own.filter(|own| own.kind == "array" || is_number(own));
-        let named = CALLS.contains(&unit.as_str()) || super::lexicon::parts(&tool.name).iter().any(|part| sense(part) == sense(&unit));
+        let named = CALLS.contains(&unit.as_str())
+            || super::lexicon::parts(&tool.name).iter().any(|part| sense(part) == sense(&unit));
         match counted {
             Some(own) if own.kind == "array" => return items(context, found, own, quantity),
             Some(own) if !named && found.window.is_none() => return number(context, found, own, quantity),
@@ -171,9 +270,11 @@ fn numeric_named<'t>(found: &Found, tool: &'t Tool, quantity: &Quantity) -> Opti
     let words = found.look.slice(0..found.look.len());
     let words: Vec<_> = words.into_iter().filter(|word| !is_filler(&word.text)).collect();
     let _ = quantity;
-    let fits = |own: &&Argument| is_number(own) && {
-        let parts = super::lexicon::parts(&own.name);
-        words.iter().any(|word| parts.iter().any(|part| sense(part) == word.sense && part.len() > 2))
+    let fits = |own: &&Argument| {
+        is_number(own) && {
+            let parts = super::lexicon::parts(&own.name);
+            words.iter().any(|word| parts.iter().any(|part| sense(part) == word.sense && part.len() > 2))
+        }
     };
     tool.arguments.iter().find(fits)
 }
@@ -200,13 +301,31 @@ fn number(context: &mut Context<'_>, found: &mut Found, own: &Argument, quantity
 fn fires(quantity: &Quantity, negative: bool) -> Compare {
     match quantity.says {
         Says::AtMost | Says::Over | Says::Bare => Compare::Over,
-        Says::Under => if negative { Compare::Under } else { Compare::AtLeast },
-        Says::AtLeast => if negative { Compare::AtLeast } else { Compare::Under },
+        Says::Under => {
+            if negative {
+                Compare::Under
+            } else {
+                Compare::AtLeast
+            }
+        }
+        Says::AtLeast => {
+            if negative {
+                Compare::AtLeast
+            } else {
+                Compare::Under
+            }
+        }
     }
 }
 
 /// The condition that an amount is beyond a limit.
-fn compared(context: &mut Context<'_>, found: &Found, tool: &Tool, quantity: &Quantity, limits: bool) -> Option<Condition> {
+fn compared(
+    context: &mut Context<'_>,
+    found: &Found,
+    tool: &Tool,
+    quantity: &Quantity,
+    limits: bool,
+) -> Option<Condition> {
     let own = amount_argument(context, found, tool, quantity)?;
     let value = in_unit(context, found, own, quantity)?;
     let compare = match (quantity.says, limits) {
@@ -219,7 +338,12 @@ fn compared(context: &mut Context<'_>, found: &Found, tool: &Tool, quantity: &Qu
     Some(Condition::Argument(own.name.clone(), Test::Compares(compare, value)))
 }
 
-fn amount_argument<'t>(context: &mut Context<'_>, found: &Found, tool: &'t Tool, quantity: &Quantity) -> Option<&'t Argument> {
+fn amount_argument<'t>(
+    context: &mut Context<'_>,
+    found: &Found,
+    tool: &'t Tool,
+    quantity: &Quantity,
+) -> Option<&'t Argument> {
     let candidates = if quantity.currency.is_some() { money_arguments(tool) } else { Vec::new() };
     if let [one] = candidates.as_slice() {
         return Some(one);
@@ -248,7 +372,10 @@ fn in_unit(context: &mut Context<'_>, found: &Found, own: &Argument, quantity: &
     if let (Some(code), Some(wanted)) = (code, wanted)
         && code != wanted
     {
-        let text = format!("`{}` is in {code} and the request speaks of {wanted}; what is the limit in {code}?", own.name);
+        let text = format!(
+            "`{}` is in {code} and the request speaks of {wanted}; what is the limit in {code}?",
+            own.name
+        );
         context.ask(Topic::Currency, found.place(&quantity.range), text, Put::Replace);
         return None;
     }
@@ -257,14 +384,28 @@ fn in_unit(context: &mut Context<'_>, found: &Found, own: &Argument, quantity: &
 }
 
 /// Where a tool has an argument for the currency, the limit is about the one that is named.
-fn currency_of(context: &mut Context<'_>, found: &Found, tool: &Tool, quantity: &Quantity) -> Option<Condition> {
+fn currency_of(
+    context: &mut Context<'_>,
+    found: &Found,
+    tool: &Tool,
+    quantity: &Quantity,
+) -> Option<Condition> {
     let wanted = quantity.currency.clone().filter(|code| !code.is_empty())?;
-    let own = tool.arguments.iter().find(|own| super::lexicon::parts(&own.name).iter().any(|part| part == "currency"))?;
+    let own = tool
+        .arguments
+        .iter()
+        .find(|own| super::lexicon::parts(&own.name).iter().any(|part| part == "currency"))?;
     let several = found.quantities.iter().filter(|other| other.currency.is_some()).count() > 1;
     context.mentioned.entry(own.name.clone()).or_default().push(wanted.clone());
     if !several {
         let text = format!("this is about amounts in {wanted}; what about other currencies?");
-        context.ask_or(Topic::Currency, found.place(&quantity.range), text, "not limited by this", Put::Choice);
+        context.ask_or(
+            Topic::Currency,
+            found.place(&quantity.range),
+            text,
+            "not limited by this",
+            Put::Choice,
+        );
     }
     Some(Condition::Argument(own.name.clone(), Test::OneOf(vec![wanted])))
 }
@@ -272,11 +413,20 @@ fn currency_of(context: &mut Context<'_>, found: &Found, tool: &Tool, quantity: 
 /// `under 18`, of whoever asks.
 pub(super) fn age(found: &Found) -> Option<Condition> {
     let people = found.who.anybody || found.look.find(&["minors|minor|anyone|anybody|customers|customer|users|user|people|persons|guests|members|patients|clients|adults|children|buyers|drivers|aged|age|older|younger|old|those|somebody|someone"]).is_some();
-    let quantity = found.quantities.iter().find(|quantity| quantity.currency.is_none() && quantity.says != Says::Bare && (5..=120).contains(&(quantity.value.0 / Number::ONE)))?;
-    let years = found.look.is_any(quantity.unit, &["years", "year"]) || found.look.find(&["aged|age|older|younger|old"]).is_some();
+    let quantity = found.quantities.iter().find(|quantity| {
+        quantity.currency.is_none()
+            && quantity.says != Says::Bare
+            && (5..=120).contains(&(quantity.value.0 / Number::ONE))
+    })?;
+    let years = found.look.is_any(quantity.unit, &["years", "year"])
+        || found.look.find(&["aged|age|older|younger|old"]).is_some();
     let stands_before = quantity.range.start <= 6 || years;
     let is_count = CALLS.contains(&found.look.text(quantity.unit)) || found.window.is_some();
-    if !people || is_count || !stands_before || !(years || matches!(quantity.says, Says::Under | Says::AtLeast | Says::Over)) {
+    if !people
+        || is_count
+        || !stands_before
+        || !(years || matches!(quantity.says, Says::Under | Says::AtLeast | Says::Over))
+    {
         return None;
     }
     let compare = match quantity.says {
@@ -308,12 +458,26 @@ fn scope(found: &Found, tool: &Tool) -> Scope {
             at += 1;
             continue;
         };
-        let end = (lead..look.len().min(lead + 4)).find(|place| look.is_any(*place, &[",", "and", "or", "per", "in", "within", "a", "an", "each", "every", "at", "on", "is", "are", "may", "can", "must", "unless", "than", "the", "to", "for", "that", "more", "once", "twice", "only"]) || look.is_used(*place)).unwrap_or(look.len().min(lead + 4));
+        let end = (lead..look.len().min(lead + 4))
+            .find(|place| {
+                look.is_any(
+                    *place,
+                    &[
+                        ",", "and", "or", "per", "in", "within", "a", "an", "each", "every", "at", "on",
+                        "is", "are", "may", "can", "must", "unless", "than", "the", "to", "for", "that",
+                        "more", "once", "twice", "only",
+                    ],
+                ) || look.is_used(*place)
+            })
+            .unwrap_or(look.len().min(lead + 4));
         note_scope(found, tool, at, lead..end, &mut scope);
         at = lead.max(at + 1);
     }
-    let subject = look.find(&["user|agent|caller|person|employee|analyst|bot|assistant|everyone|everybody|anyone|nobody|who|we|it"]);
-    let named = subject.is_some_and(|subject| subject.start < 3) || found.who.anybody || !found.who.about.is_empty();
+    let subject = look.find(&[
+        "user|agent|caller|person|employee|analyst|bot|assistant|everyone|everybody|anyone|nobody|who|we|it",
+    ]);
+    let named =
+        subject.is_some_and(|subject| subject.start < 3) || found.who.anybody || !found.who.about.is_empty();
     scope.actor |= named;
     scope
 }
@@ -322,22 +486,48 @@ fn note_scope(found: &Found, tool: &Tool, at: usize, range: Range<usize>, scope:
     let look = &found.look;
     let words = look.slice(range.clone());
     let Some(first) = words.first() else { return };
-    let strong = look.is_any(at, &["per", "each", "every", "and"]) || look.find_in(at..range.start, &["same|each|every|single|individual|identical|given|one|any|particular"]).is_some();
+    let strong = look.is_any(at, &["per", "each", "every", "and"])
+        || look
+            .find_in(
+                at..range.start,
+                &["same|each|every|single|individual|identical|given|one|any|particular"],
+            )
+            .is_some();
     let weak = !strong;
-    if CALLS.contains(&first.text.as_str()) || super::lexicon::parts(&tool.name).iter().any(|part| sense(part) == first.sense) && words.len() == 1 && argument(tool, &words).is_none() {
+    if CALLS.contains(&first.text.as_str())
+        || super::lexicon::parts(&tool.name).iter().any(|part| sense(part) == first.sense)
+            && words.len() == 1
+            && argument(tool, &words).is_none()
+    {
         scope.single |= strong;
         return;
     }
     let own = argument(tool, &words).filter(|own| own.kind == "string" || own.kind == "integer");
-    let own = own.filter(|own| !is_number(own) || super::lexicon::parts(&own.name).iter().any(|part| ["id", "number", "nr", "no"].contains(&part.as_str())));
+    let own = own.filter(|own| {
+        !is_number(own)
+            || super::lexicon::parts(&own.name)
+                .iter()
+                .any(|part| ["id", "number", "nr", "no"].contains(&part.as_str()))
+    });
     if let Some(own) = own {
-        if scope.key.is_none() && (strong || words.iter().any(|word| RETURNING.iter().any(|noun| sense(noun) == word.sense)) || found.negative || weak && look.is_any(at, &["that", "a", "an", "for"])) {
+        if scope.key.is_none()
+            && (strong
+                || words.iter().any(|word| RETURNING.iter().any(|noun| sense(noun) == word.sense))
+                || found.negative
+                || weak && look.is_any(at, &["that", "a", "an", "for"]))
+        {
             scope.key = Some(own.name.clone());
             scope.noun = first.text.clone();
         }
-    } else if strong && ACTORS.contains(&first.text.as_str()) || strong && words.iter().any(|word| ACTORS.contains(&word.text.as_str())) {
+    } else if strong && ACTORS.contains(&first.text.as_str())
+        || strong && words.iter().any(|word| ACTORS.contains(&word.text.as_str()))
+    {
         scope.actor = true;
-    } else if strong && look.is_any(at, &["per", "each", "every", "and"]) && !first.text.is_empty() && super::quantity::number(look, range.start).is_none() {
+    } else if strong
+        && look.is_any(at, &["per", "each", "every", "and"])
+        && !first.text.is_empty()
+        && super::quantity::number(look, range.start).is_none()
+    {
         // `per doctor`: whoever acts.
         scope.actor = true;
         scope.noun = first.text.clone();
@@ -368,9 +558,18 @@ fn past(context: &mut Context<'_>, found: &mut Found, scope: Scope, asks: Asks, 
     let window = match &found.window {
         Some(window) => {
             if let Some(unit) = window.either {
-                let word = serde_json::to_value(unit).ok().and_then(|unit| unit.as_str().map(str::to_owned)).unwrap_or_default();
+                let word = serde_json::to_value(unit)
+                    .ok()
+                    .and_then(|unit| unit.as_str().map(str::to_owned))
+                    .unwrap_or_default();
                 let text = format!("a calendar {word}, or any stretch as long as a {word}?");
-                context.ask_or(Topic::Window, found.place(&window.range), text, &format!("rolling {word}"), Put::Replace);
+                context.ask_or(
+                    Topic::Window,
+                    found.place(&window.range),
+                    text,
+                    &format!("rolling {word}"),
+                    Put::Replace,
+                );
             }
             window.window
         }
@@ -379,23 +578,42 @@ fn past(context: &mut Context<'_>, found: &mut Found, scope: Scope, asks: Asks, 
             None
         }
         None => {
-            context.ask(Topic::Window, place.clone(), "within which time? such as `per day`, `in 30 days`, `per session`", Put::Append);
+            context.ask(
+                Topic::Window,
+                place.clone(),
+                "within which time? such as `per day`, `in 30 days`, `per session`",
+                Put::Append,
+            );
             return true;
         }
     };
     let in_session = found.window.as_ref().is_some_and(|window| window.window.is_none());
     if scope.key.is_none() && !scope.actor && !in_session {
-        context.ask(Topic::Scope, place, "for whom is it counted? such as `per user` or `per customer`", Put::Append);
+        context.ask(
+            Topic::Scope,
+            place,
+            "for whom is it counted? such as `per user` or `per customer`",
+            Put::Append,
+        );
         return true;
     }
     if let Some(Window::Calendar(_)) = window {
-        let message = "sequences count over a stretch of time, not yet from one midnight or month to the next";
-        context.refuse(found.window.as_ref().map_or(span, |window| found.place(&window.range)), message, "write a stretch, such as `in 30 days`");
+        let message =
+            "sequences count over a stretch of time, not yet from one midnight or month to the next";
+        context.refuse(
+            found.window.as_ref().map_or(span, |window| found.place(&window.range)),
+            message,
+            "write a stretch, such as `in 30 days`",
+        );
         return true;
     }
     if let Some(noun) = unexempted(context, found) {
         let help = "leave the exception out, or write two requests";
-        context.refuse(span, format!("a limit over time cannot be narrowed to some of the calls: {noun}"), help);
+        context.refuse(
+            span,
+            format!("a limit over time cannot be narrowed to some of the calls: {noun}"),
+            help,
+        );
         return true;
     }
     let same = scope.key.map(|key| (key.clone(), key));
@@ -408,7 +626,10 @@ fn past(context: &mut Context<'_>, found: &mut Found, scope: Scope, asks: Asks, 
 fn place_scope(found: &mut Found, scope: &Scope) {
     let noun = scope.noun.clone();
     for at in 0..found.look.len() {
-        if !noun.is_empty() && found.look.text(at) == noun || ACTORS.contains(&found.look.text(at)) || CALLS.contains(&found.look.text(at)) {
+        if !noun.is_empty() && found.look.text(at) == noun
+            || ACTORS.contains(&found.look.text(at))
+            || CALLS.contains(&found.look.text(at))
+        {
             found.look.take(at..at + 1);
         }
     }

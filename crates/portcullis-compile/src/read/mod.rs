@@ -46,7 +46,10 @@ pub struct Reading {
 /// Reads a request about tools, with what was answered.
 pub fn read(request: &str, spec: &Spec, answers: &[Answer]) -> Reading {
     if request.len() > REQUEST_BYTES_MAX {
-        return refused(request, format!("the request has {} bytes; the limit is {REQUEST_BYTES_MAX}", request.len()));
+        return refused(
+            request,
+            format!("the request has {} bytes; the limit is {REQUEST_BYTES_MAX}", request.len()),
+        );
     }
     let mut reading = once(request, spec);
     let mut left: Vec<&Answer> = answers.iter().filter(|answer| !answer.accepts()).collect();
@@ -72,11 +75,15 @@ pub fn read(request: &str, spec: &Spec, answers: &[Answer]) -> Reading {
     }
     let accepted = |question: &Question| {
         let mut given = answers.iter().filter(|answer| answer.question == question.id);
-        question.default.is_some() && given.any(|answer| answer.accepts() || is_default(question, &answer.text))
+        question.default.is_some()
+            && given.any(|answer| answer.accepts() || is_default(question, &answer.text))
     };
     reading.questions.retain(|question| !accepted(question));
     if reading.rules.len() > RULES_MAX {
-        return refused(request, format!("the request has {} rules; the limit is {RULES_MAX}", reading.rules.len()));
+        return refused(
+            request,
+            format!("the request has {} rules; the limit is {RULES_MAX}", reading.rules.len()),
+        );
     }
     reading
 }
@@ -104,7 +111,18 @@ fn edited(text: &str, question: &Question, answer: &str) -> String {
         Put::Append | Put::Choice => format!("{before}{words} {answer}{after}"),
         Put::Sentence => {
             let lower = answer.to_lowercase();
-            let takes_out = ["drop", "remove", "delete", "ignore", "without", "skip", "leave out", "none", "understood", "not needed"];
+            let takes_out = [
+                "drop",
+                "remove",
+                "delete",
+                "ignore",
+                "without",
+                "skip",
+                "leave out",
+                "none",
+                "understood",
+                "not needed",
+            ];
             let out = takes_out.iter().any(|word| lower.starts_with(word));
             let answer = if out { "" } else { answer };
             let after = if out { after.trim_start_matches(['.', '!', ' ']) } else { after };

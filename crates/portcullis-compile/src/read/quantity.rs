@@ -33,10 +33,23 @@ pub(super) struct Quantity {
     pub(super) unit: usize,
 }
 
-const NUMBERS: [&str; 13] =
-    ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+const NUMBERS: [&str; 13] = [
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+];
 const TENS: &[(&str, i64)] = &[
-    ("fifteen", 15), ("twenty", 20), ("thirty", 30), ("forty", 40), ("fifty", 50), ("sixty", 60), ("hundred", 100), ("thousand", 1000), ("dozen", 12), ("ninety", 90), ("twenty-four", 24), ("seventy-two", 72), ("forty-eight", 48),
+    ("fifteen", 15),
+    ("twenty", 20),
+    ("thirty", 30),
+    ("forty", 40),
+    ("fifty", 50),
+    ("sixty", 60),
+    ("hundred", 100),
+    ("thousand", 1000),
+    ("dozen", 12),
+    ("ninety", 90),
+    ("twenty-four", 24),
+    ("seventy-two", 72),
+    ("forty-eight", 48),
 ];
 const CURRENCIES: &[(&str, &[&str])] = &[
     ("EUR", &["€", "eur", "euro", "euros"]),
@@ -44,19 +57,48 @@ const CURRENCIES: &[(&str, &[&str])] = &[
     ("GBP", &["£", "gbp", "pound", "pounds", "sterling"]),
     ("JPY", &["¥", "jpy", "yen"]),
     ("CHF", &["chf", "franc", "francs"]),
-    ("AUD", &["aud"]), ("CAD", &["cad"]), ("SEK", &["sek"]), ("NOK", &["nok"]), ("DKK", &["dkk"]), ("INR", &["inr", "rupees"]), ("PLN", &["pln", "zloty"]),
+    ("AUD", &["aud"]),
+    ("CAD", &["cad"]),
+    ("SEK", &["sek"]),
+    ("NOK", &["nok"]),
+    ("DKK", &["dkk"]),
+    ("INR", &["inr", "rupees"]),
+    ("PLN", &["pln", "zloty"]),
 ];
 const BEFORE: &[(&str, Says)] = &[
-    ("no|not|never more|greater|higher|larger|longer|later than", Says::AtMost), ("no|not less|fewer|lower|smaller than", Says::AtLeast),
-    ("at most", Says::AtMost), ("up to", Says::AtMost), ("maximum|max of?", Says::AtMost), ("a? maximum|max of", Says::AtMost), ("limit|limited|limits to|of|at", Says::AtMost), ("cap|capped|caps at|to|of", Says::AtMost),
-    ("as many|much as", Says::AtMost), ("≤", Says::AtMost), ("< =", Says::AtMost), ("not exceed|exceeding", Says::AtMost), ("limit is", Says::AtMost), ("restricted to", Says::AtMost),
-    ("in excess of", Says::Over), ("more|greater|higher|larger|bigger|older|longer than", Says::Over), ("over|above|beyond|exceeding|exceed|exceeds|past", Says::Over), (">", Says::Over), ("worth over|above", Says::Over),
-    ("less|fewer|lower|smaller|younger than", Says::Under), ("under|below", Says::Under), ("<", Says::Under),
-    ("at least", Says::AtLeast), ("minimum|min of?", Says::AtLeast), ("a? minimum of", Says::AtLeast), ("≥", Says::AtLeast),
+    ("no|not|never more|greater|higher|larger|longer|later than", Says::AtMost),
+    ("no|not less|fewer|lower|smaller than", Says::AtLeast),
+    ("at most", Says::AtMost),
+    ("up to", Says::AtMost),
+    ("maximum|max of?", Says::AtMost),
+    ("a? maximum|max of", Says::AtMost),
+    ("limit|limited|limits to|of|at", Says::AtMost),
+    ("cap|capped|caps at|to|of", Says::AtMost),
+    ("as many|much as", Says::AtMost),
+    ("≤", Says::AtMost),
+    ("< =", Says::AtMost),
+    ("not exceed|exceeding", Says::AtMost),
+    ("limit is", Says::AtMost),
+    ("restricted to", Says::AtMost),
+    ("in excess of", Says::Over),
+    ("more|greater|higher|larger|bigger|older|longer than", Says::Over),
+    ("over|above|beyond|exceeding|exceed|exceeds|past", Says::Over),
+    (">", Says::Over),
+    ("worth over|above", Says::Over),
+    ("less|fewer|lower|smaller|younger than", Says::Under),
+    ("under|below", Says::Under),
+    ("<", Says::Under),
+    ("at least", Says::AtLeast),
+    ("minimum|min of?", Says::AtLeast),
+    ("a? minimum of", Says::AtLeast),
+    ("≥", Says::AtLeast),
 ];
 const AFTER: &[(&str, Says)] = &[
-    ("or|and more|above|over|older|higher|up|upwards|larger", Says::AtLeast), ("upwards", Says::AtLeast),
-    ("or less|fewer|below|under|lower|younger|smaller", Says::AtMost), ("at the? most", Says::AtMost), ("max|maximum|tops", Says::AtMost),
+    ("or|and more|above|over|older|higher|up|upwards|larger", Says::AtLeast),
+    ("upwards", Says::AtLeast),
+    ("or less|fewer|below|under|lower|younger|smaller", Says::AtMost),
+    ("at the? most", Says::AtMost),
+    ("max|maximum|tops", Says::AtMost),
 ];
 
 /// A number at a place, and how many words it has.
@@ -112,7 +154,9 @@ fn quantity(look: &Look, at: usize) -> Option<Quantity> {
     let (value, length) = number(look, at)?;
     let mut end = at + length;
     let mut value = value;
-    if let ("thousand" | "million", Some(_)) = (look.text(end), before.or_else(|| currency(look.text(end + 1)))) {
+    if let ("thousand" | "million", Some(_)) =
+        (look.text(end), before.or_else(|| currency(look.text(end + 1))))
+    {
         value = Number(value.0.saturating_mul(if look.text(end) == "million" { 1_000_000 } else { 1_000 }));
         end += 1;
     }
@@ -132,7 +176,8 @@ fn quantity(look: &Look, at: usize) -> Option<Quantity> {
     // `in euros up to 2,000`
     if code.is_none() && before.is_none() {
         let lead = (0..start).rev().take(6).find(|place| currency(look.text(*place)).is_some());
-        let joined = lead.filter(|lead| !(*lead..start).any(|place| look.text(place) == "and" || look.is_used(place)));
+        let joined =
+            lead.filter(|lead| !(*lead..start).any(|place| look.text(place) == "and" || look.is_used(place)));
         if let Some(lead) = joined {
             code = currency(look.text(lead)).map(str::to_owned);
         }
@@ -140,7 +185,13 @@ fn quantity(look: &Look, at: usize) -> Option<Quantity> {
     let mut says = Says::Bare;
     let skip_back = |start: usize| {
         let mut start = start;
-        while start > 0 && look.is_any(start - 1, &["of", "a", "an", "the", "total", "just", "only", "exactly", "amount", "is", "are"]) && !look.is_used(start - 1) {
+        while start > 0
+            && look.is_any(
+                start - 1,
+                &["of", "a", "an", "the", "total", "just", "only", "exactly", "amount", "is", "are"],
+            )
+            && !look.is_used(start - 1)
+        {
             start -= 1;
         }
         start
@@ -180,10 +231,29 @@ pub(super) struct Span {
 }
 
 const UNITS: &[(&str, u64, Option<Unit>)] = &[
-    ("second", 1, None), ("sec", 1, None), ("s", 1, None), ("minute", 60, None), ("min", 60, None), ("hour", 3_600, Some(Unit::Hour)), ("hr", 3_600, Some(Unit::Hour)), ("h", 3_600, Some(Unit::Hour)),
-    ("day", 86_400, Some(Unit::Day)), ("d", 86_400, Some(Unit::Day)), ("week", 604_800, Some(Unit::Week)), ("month", 2_592_000, Some(Unit::Month)), ("year", 31_536_000, Some(Unit::Year)),
+    ("second", 1, None),
+    ("sec", 1, None),
+    ("s", 1, None),
+    ("minute", 60, None),
+    ("min", 60, None),
+    ("hour", 3_600, Some(Unit::Hour)),
+    ("hr", 3_600, Some(Unit::Hour)),
+    ("h", 3_600, Some(Unit::Hour)),
+    ("day", 86_400, Some(Unit::Day)),
+    ("d", 86_400, Some(Unit::Day)),
+    ("week", 604_800, Some(Unit::Week)),
+    ("month", 2_592_000, Some(Unit::Month)),
+    ("year", 31_536_000, Some(Unit::Year)),
 ];
-const LY: &[(&str, &str)] = &[("hourly", "hour"), ("daily", "day"), ("weekly", "week"), ("monthly", "month"), ("yearly", "year"), ("annually", "year"), ("annual", "year")];
+const LY: &[(&str, &str)] = &[
+    ("hourly", "hour"),
+    ("daily", "day"),
+    ("weekly", "week"),
+    ("monthly", "month"),
+    ("yearly", "year"),
+    ("annually", "year"),
+    ("annual", "year"),
+];
 
 fn unit(word: &str) -> Option<(u64, Option<Unit>)> {
     let single = if word.len() > 2 { word.strip_suffix('s').unwrap_or(word) } else { word };
@@ -200,7 +270,9 @@ pub(super) fn stretch(look: &Look, at: usize) -> Option<(u64, usize)> {
         return Some((count.checked_mul(seconds)?, 1));
     }
     let (count, length) = match number(look, at) {
-        Some((number, length)) if number.0 % Number::ONE == 0 => (u64::try_from(number.0 / Number::ONE).ok()?, length),
+        Some((number, length)) if number.0 % Number::ONE == 0 => {
+            (u64::try_from(number.0 / Number::ONE).ok()?, length)
+        }
         Some(_) => return None,
         None if look.is_any(at, &["a", "an"]) => (1, 1),
         None => return None,
@@ -227,7 +299,15 @@ fn session(look: &Look) -> Option<Span> {
 }
 
 fn ever(look: &Look) -> Option<Span> {
-    let range = look.find(&["in|over its|their|his|her|the? lifetime", "for ever", "forever", "in total ever", "per lifetime", "ever again", "lifetime"])?;
+    let range = look.find(&[
+        "in|over its|their|his|her|the? lifetime",
+        "for ever",
+        "forever",
+        "in total ever",
+        "per lifetime",
+        "ever again",
+        "lifetime",
+    ])?;
     Some(Span { window: None, either: None, range })
 }
 

@@ -7,17 +7,55 @@ use crate::rule::Times;
 
 const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 const MONTHS: [&str; 12] = [
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 ];
 /// Time zones that are the same all year, with minutes to be added to UTC.
 const ZONES: &[(&str, i16)] = &[
-    ("utc", 0), ("gmt", 0), ("z", 0), ("cet", 60), ("cest", 120), ("eet", 120), ("eest", 180), ("bst", 60), ("est", -300), ("edt", -240),
-    ("cst", -360), ("cdt", -300), ("mst", -420), ("mdt", -360), ("pst", -480), ("pdt", -420), ("ist", 330), ("jst", 540), ("aest", 600), ("sgt", 480),
+    ("utc", 0),
+    ("gmt", 0),
+    ("z", 0),
+    ("cet", 60),
+    ("cest", 120),
+    ("eet", 120),
+    ("eest", 180),
+    ("bst", 60),
+    ("est", -300),
+    ("edt", -240),
+    ("cst", -360),
+    ("cdt", -300),
+    ("mst", -420),
+    ("mdt", -360),
+    ("pst", -480),
+    ("pdt", -420),
+    ("ist", 330),
+    ("jst", 540),
+    ("aest", 600),
+    ("sgt", 480),
 ];
 /// Times that everybody understands differently.
 const VAGUE: &[&str] = &[
     "business|office|working|work|opening|shop|store|trading|banking|regular|normal|core hours|time|day|days",
-    "out of hours", "after hours", "after-hours", "out-of-hours", "at night", "overnight hours", "nights|nighttime|evenings|mornings", "in the evening|morning|afternoon|night", "peak|off-peak hours|times?", "during the day|night",
+    "out of hours",
+    "after hours",
+    "after-hours",
+    "out-of-hours",
+    "at night",
+    "overnight hours",
+    "nights|nighttime|evenings|mornings",
+    "in the evening|morning|afternoon|night",
+    "peak|off-peak hours|times?",
+    "during the day|night",
 ];
 
 /// What a clause says about time.
@@ -45,7 +83,8 @@ pub(super) fn weekday(word: &str) -> Option<u8> {
 }
 
 fn month(word: &str) -> Option<u32> {
-    let fits = |month: &&str| *month == word || (word.len() >= 3 && word.len() <= 4 && month.starts_with(word));
+    let fits =
+        |month: &&str| *month == word || (word.len() >= 3 && word.len() <= 4 && month.starts_with(word));
     let place = MONTHS.iter().position(|month| fits(&month))?;
     u32::try_from(place + 1).ok()
 }
@@ -82,7 +121,8 @@ fn note(timing: &mut Timing, look: &mut Look, range: Range<usize>) {
 }
 
 fn zone(look: &mut Look, times: &mut Times, timing: &mut Timing) {
-    if times.minutes.is_none() && times.dates.is_none() && times.weekdays.is_empty() && timing.vague.is_none() {
+    if times.minutes.is_none() && times.dates.is_none() && times.weekdays.is_empty() && timing.vague.is_none()
+    {
         return;
     }
     for at in 0..look.len() {
@@ -93,7 +133,10 @@ fn zone(look: &mut Look, times: &mut Times, timing: &mut Timing) {
             look.take(start..at + 1);
         }
     }
-    if let Some(place) = look.find(&["berlin|london|paris|york|local|tokyo|zurich|vienna|madrid|eastern|pacific|central time", "local time"]) {
+    if let Some(place) = look.find(&[
+        "berlin|london|paris|york|local|tokyo|zurich|vienna|madrid|eastern|pacific|central time",
+        "local time",
+    ]) {
         timing.place_zone = Some(place.clone());
         look.take(place);
     }
@@ -108,7 +151,10 @@ fn days(look: &mut Look, times: &mut Times, timing: &mut Timing) {
             "weekdays" | "weekday" | "workdays" => ((0..5).collect(), first + 1),
             "weekend" | "weekends" => (vec![5, 6], first + 1),
             word => match (weekday(word), weekday(look.text(first + 2))) {
-                (Some(one), Some(other)) if look.is_any(first + 1, &["to", "-", "–", "—", "through", "thru", "until", "till"]) || (lead == 1 && look.text(at) == "between") => {
+                (Some(one), Some(other))
+                    if look.is_any(first + 1, &["to", "-", "–", "—", "through", "thru", "until", "till"])
+                        || (lead == 1 && look.text(at) == "between") =>
+                {
                     (spread(one, other), first + 3)
                 }
                 (Some(one), _) => (vec![one], first + 1),
@@ -122,7 +168,9 @@ fn days(look: &mut Look, times: &mut Times, timing: &mut Timing) {
         note(timing, look, at..end);
         at = end;
         // `Mondays and Fridays`
-        if look.is_any(at, &["and", "or", ","]) && (weekday(look.text(at + 1)).is_some() || look.is_any(at + 1, &["weekend", "weekends"])) {
+        if look.is_any(at, &["and", "or", ","])
+            && (weekday(look.text(at + 1)).is_some() || look.is_any(at + 1, &["weekend", "weekends"]))
+        {
             look.take(at..at + 1);
             at += 1;
         }
@@ -159,7 +207,7 @@ fn clock(look: &Look, at: usize, bare: bool) -> Option<(u16, usize)> {
         None if bare || !half.is_empty() => (digits, 0),
         None => return None,
     };
-    let mut hour: u16 = hour.parse().ok()?;
+    let mut hour = hour.parse::<u16>().ok().filter(|hour| *hour <= 24)?;
     match half {
         "pm" | "p.m" if hour < 12 => hour += 12,
         "am" | "a.m" if hour == 12 => hour = 0,
@@ -181,17 +229,24 @@ fn hours(look: &mut Look, times: &mut Times, timing: &mut Timing) {
             continue;
         }
         let Some((until, more)) = clock(look, joint + 1, true) else { continue };
-        let plain = !look.text(at + lead).contains(':') && !look.text(joint + 1).contains(':') && length == 1 && more == 1;
+        let plain = !look.text(at + lead).contains(':')
+            && !look.text(joint + 1).contains(':')
+            && length == 1
+            && more == 1;
         let end = joint + 1 + more;
         let letters = |place: usize| look.text(place).contains(|c: char| c.is_ascii_alphabetic());
         let bare = plain && !letters(at + lead) && !letters(joint + 1);
         // `between 2 and 5 items` is no time.
-        let is_time = !bare || look.is_any(end, &["o'clock", "utc", "gmt", "cet", "hours"]) || !times.weekdays.is_empty() || end >= look.len();
+        let is_time = !bare
+            || look.is_any(end, &["o'clock", "utc", "gmt", "cet", "hours"])
+            || !times.weekdays.is_empty()
+            || end >= look.len();
         if !is_time {
             continue;
         }
         // `9 to 5pm`, `9-5`
-        let (from, until) = if until <= from && until < 720 && bare { (from, until + 720) } else { (from, until) };
+        let (from, until) =
+            if until <= from && until < 720 && bare { (from, until + 720) } else { (from, until) };
         times.minutes = Some((from, until % 1440));
         note(timing, look, at..end);
         return;
@@ -231,9 +286,11 @@ fn date(look: &Look, at: usize) -> Option<(String, usize)> {
     let year_of = |place: usize| {
         let skip = usize::from(look.text(place) == ",");
         let year = look.text(place + skip);
-        (year.len() == 4 && year.starts_with("20") && year.chars().all(|c| c.is_ascii_digit())).then(|| (year.to_owned(), skip + 1))
+        (year.len() == 4 && year.starts_with("20") && year.chars().all(|c| c.is_ascii_digit()))
+            .then(|| (year.to_owned(), skip + 1))
     };
-    let (day, month_number, length) = if let (Some(day), Some(month)) = (day_of(at), month(look.text(at + 1))) {
+    let (day, month_number, length) = if let (Some(day), Some(month)) = (day_of(at), month(look.text(at + 1)))
+    {
         (day, month, 2)
     } else if let (Some(month), Some(day)) = (month(word), day_of(at + 1)) {
         (day, month, 2)
@@ -246,7 +303,10 @@ fn date(look: &Look, at: usize) -> Option<(String, usize)> {
 
 fn dates(look: &mut Look, times: &mut Times, timing: &mut Timing) {
     let found = (0..look.len()).find_map(|at| {
-        let lead = usize::from(look.is_any(at, &["from", "between", "starting", "on", "until", "till", "before", "after", "since", "through"]));
+        let lead = usize::from(look.is_any(
+            at,
+            &["from", "between", "starting", "on", "until", "till", "before", "after", "since", "through"],
+        ));
         let (one, length) = date(look, at + lead)?;
         Some((at, lead, one, length))
     });
@@ -274,7 +334,9 @@ fn dates(look: &mut Look, times: &mut Times, timing: &mut Timing) {
     }
     times.dates = Some((one, until));
     note(timing, look, at..end);
-    if let Some(both) = look.find(&["both days|dates? included|inclusive", "inclusive", "both included|inclusive", "both"]) {
+    if let Some(both) =
+        look.find(&["both days|dates? included|inclusive", "inclusive", "both included|inclusive", "both"])
+    {
         look.take(both);
     }
 }

@@ -10,15 +10,118 @@ const ENOUGH: f32 = 1.9;
 const NEAR: f32 = 0.45;
 /// Verbs that go with any noun: they are no reason against a tool.
 const WEAK: &[&str] = &[
-    "make", "made", "making", "give", "given", "giving", "get", "gets", "got", "take", "place", "placed", "run", "runs", "start", "started", "see", "hand", "issue", "issued", "issuing", "add", "show",
-    "look", "looks", "find", "check", "checks", "list", "lists", "store", "stored", "book", "file", "files", "document", "documents", "order", "mail", "message", "sign", "test", "charge", "bill", "post", "answer", "open", "execute", "executed", "trigger",
-    "approve", "approved", "approval", "stop", "move", "moved", "copy", "shipping", "save", "place", "query", "access", "create", "creating", "created", "granted", "transfer", "verify", "search", "searches", "release", "backup", "trigger", "submit", "ship", "ships", "install", "assign", "preview", "use", "given", "read",
+    "make",
+    "made",
+    "making",
+    "give",
+    "given",
+    "giving",
+    "get",
+    "gets",
+    "got",
+    "take",
+    "place",
+    "placed",
+    "run",
+    "runs",
+    "start",
+    "started",
+    "see",
+    "hand",
+    "issue",
+    "issued",
+    "issuing",
+    "add",
+    "show",
+    "look",
+    "looks",
+    "find",
+    "check",
+    "checks",
+    "list",
+    "lists",
+    "store",
+    "stored",
+    "book",
+    "file",
+    "files",
+    "document",
+    "documents",
+    "order",
+    "mail",
+    "message",
+    "sign",
+    "test",
+    "charge",
+    "bill",
+    "post",
+    "answer",
+    "open",
+    "execute",
+    "executed",
+    "trigger",
+    "approve",
+    "approved",
+    "approval",
+    "stop",
+    "move",
+    "moved",
+    "copy",
+    "shipping",
+    "save",
+    "place",
+    "query",
+    "access",
+    "create",
+    "creating",
+    "created",
+    "granted",
+    "transfer",
+    "verify",
+    "search",
+    "searches",
+    "release",
+    "backup",
+    "trigger",
+    "submit",
+    "ship",
+    "ships",
+    "install",
+    "assign",
+    "preview",
+    "use",
+    "given",
+    "read",
 ];
 /// Parts of names of arguments that say nothing about what they are.
-const GENERIC: &[&str] = &["id", "ids", "number", "nr", "no", "code", "name", "key", "ref", "uuid", "reference", "num", "of", "to", "the", "a", "for", "in", "is", "and", "or"];
+const GENERIC: &[&str] = &[
+    "id",
+    "ids",
+    "number",
+    "nr",
+    "no",
+    "code",
+    "name",
+    "key",
+    "ref",
+    "uuid",
+    "reference",
+    "num",
+    "of",
+    "to",
+    "the",
+    "a",
+    "for",
+    "in",
+    "is",
+    "and",
+    "or",
+];
 /// Words that name an argument with an amount of money.
 const MONEYED: &[&str] = &[
-    "amount", "price", "total", "sum", "cost", "fee", "budget", "credit", "eur", "usd", "gbp", "chf", "aud", "cad", "cents", "cent", "pence", "euro", "euros", "dollars", "pounds", "salary", "discount", "limit", "balance", "payment", "tip", "charge",
+    "amount", "price", "total", "sum", "cost", "fee", "budget", "credit", "eur", "usd", "gbp", "chf", "aud",
+    "cad", "cents", "cent", "pence", "euro", "euros", "dollars", "pounds", "salary", "discount", "limit",
+    "balance", "payment", "tip", "charge",
 ];
 
 /// The tools with their words.
@@ -49,7 +152,9 @@ pub(super) enum About {
 }
 
 fn words_of(text: &str) -> impl Iterator<Item = String> + '_ {
-    text.split(|c: char| !c.is_alphanumeric() && c != '-').filter(|word| !word.is_empty()).map(str::to_lowercase)
+    text.split(|c: char| !c.is_alphanumeric() && c != '-')
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
 }
 
 impl<'s> Tools<'s> {
@@ -57,8 +162,11 @@ impl<'s> Tools<'s> {
         let known = spec.tools.iter().map(|tool| {
             let name = parts(&tool.name);
             let arguments = tool.arguments.iter();
-            let described: Vec<String> =
-                words_of(&tool.description).filter(|word| !["a", "an", "the", "of", "to", "on", "in", "for", "and", "or"].contains(&word.as_str())).collect();
+            let described: Vec<String> = words_of(&tool.description)
+                .filter(|word| {
+                    !["a", "an", "the", "of", "to", "on", "in", "for", "and", "or"].contains(&word.as_str())
+                })
+                .collect();
             Known {
                 name_stems: name.iter().map(|part| stem(part)).collect(),
                 name: name.iter().map(|part| sense(part)).collect(),
@@ -66,7 +174,11 @@ impl<'s> Tools<'s> {
                 arguments: arguments
                     .flat_map(|argument| {
                         let described = words_of(&argument.description).map(|word| sense(&word));
-                        parts(&argument.name).into_iter().map(|part| sense(&part)).chain(described).collect::<Vec<_>>()
+                        parts(&argument.name)
+                            .into_iter()
+                            .map(|part| sense(&part))
+                            .chain(described)
+                            .collect::<Vec<_>>()
                     })
                     .collect(),
             }
@@ -79,8 +191,19 @@ impl<'s> Tools<'s> {
         let place = self.spec.tools.iter().position(|known| known.name == tool);
         let Some(known) = place.and_then(|place| self.known.get(place)) else { return false };
         let mut pieces = parts(&word.text).into_iter().map(|part| sense(&part)).chain([word.sense.clone()]);
-        pieces.any(|sense| known.name.contains(&sense) || known.description.contains(&sense) || known.arguments.contains(&sense))
-            || self.spec.tool(tool).is_some_and(|tool| tool.name.to_lowercase() == word.text)
+        pieces.any(|sense| {
+            known.name.contains(&sense)
+                || known.description.contains(&sense)
+                || known.arguments.contains(&sense)
+        }) || self.spec.tool(tool).is_some_and(|tool| tool.name.to_lowercase() == word.text)
+    }
+
+    /// Whether a word is a value of an argument.
+    pub(super) fn is_value(&self, word: &Word) -> bool {
+        let arguments = self.spec.tools.iter().flat_map(|tool| &tool.arguments);
+        arguments
+            .flat_map(values)
+            .any(|value| value.to_lowercase() == word.text || sense(&value.to_lowercase()) == word.sense)
     }
 
     /// Whether a word is in the name of any tool.
@@ -105,7 +228,10 @@ impl<'s> Tools<'s> {
         if !exact.is_empty() {
             return About::These(exact);
         }
-        let actions: Vec<&&Word> = words.iter().filter(|word| is_action(&word.sense) && !WEAK.contains(&word.text.as_str())).collect();
+        let actions: Vec<&&Word> = words
+            .iter()
+            .filter(|word| is_action(&word.sense) && !WEAK.contains(&word.text.as_str()))
+            .collect();
         let several = self.several(words, topic, &actions, &fits);
         if let Some(several) = several {
             return About::These(several);
@@ -114,7 +240,13 @@ impl<'s> Tools<'s> {
     }
 
     /// `insert, update or delete rows`: one tool for each verb.
-    fn several(&self, words: &[&Word], topic: &[Word], actions: &[&&Word], fits: &impl Fn(&Tool) -> bool) -> Option<Vec<String>> {
+    fn several(
+        &self,
+        words: &[&Word],
+        topic: &[Word],
+        actions: &[&&Word],
+        fits: &impl Fn(&Tool) -> bool,
+    ) -> Option<Vec<String>> {
         let mut senses: Vec<&str> = actions.iter().map(|word| word.sense.as_str()).collect();
         senses.dedup();
         if senses.len() < 2 {
@@ -138,10 +270,17 @@ impl<'s> Tools<'s> {
 
     fn nearest(&self, words: &[&Word], topic: &[Word], fits: &impl Fn(&Tool) -> bool) -> About {
         let scored = self.spec.tools.iter().zip(&self.known).filter(|(tool, _)| fits(tool));
-        let mut scored: Vec<(f32, &Tool)> = scored.map(|(tool, known)| (self.score(known, words, topic), tool)).collect();
+        let mut scored: Vec<(f32, &Tool)> =
+            scored.map(|(tool, known)| (self.score(known, words, topic), tool)).collect();
         scored.sort_by(|one, other| other.0.total_cmp(&one.0));
-        let Some((best, tool)) = scored.first().copied().filter(|(best, _)| *best >= ENOUGH) else { return About::Nothing };
-        let near: Vec<String> = scored.iter().filter(|(score, _)| best - score < NEAR).map(|(_, tool)| tool.name.clone()).collect();
+        let Some((best, tool)) = scored.first().copied().filter(|(best, _)| *best >= ENOUGH) else {
+            return About::Nothing;
+        };
+        let near: Vec<String> = scored
+            .iter()
+            .filter(|(score, _)| best - score < NEAR)
+            .map(|(_, tool)| tool.name.clone())
+            .collect();
         if near.len() < 2 {
             return About::These(vec![tool.name.clone()]);
         }
@@ -159,7 +298,9 @@ impl<'s> Tools<'s> {
     fn score(&self, known: &Known, words: &[&Word], topic: &[Word]) -> f32 {
         let mut seen: Vec<String> = Vec::new();
         let mut sum = 0.0;
-        for (word, is_topic) in words.iter().copied().map(|word| (word, false)).chain(topic.iter().map(|word| (word, true))) {
+        for (word, is_topic) in
+            words.iter().copied().map(|word| (word, false)).chain(topic.iter().map(|word| (word, true)))
+        {
             let mut best: f32 = 0.0;
             for piece in pieces(word) {
                 if seen.contains(&piece) {
@@ -169,8 +310,15 @@ impl<'s> Tools<'s> {
                 best = best.max(self.weight(known, &piece, &stem(&word.text)));
                 seen.push(piece);
             }
-            let contradicts = best == 0.0 && !is_topic && is_action(&word.sense) && !WEAK.contains(&word.text.as_str());
-            sum += if contradicts { -4.0 } else if is_topic { best / 2.0 } else { best };
+            let contradicts =
+                best == 0.0 && !is_topic && is_action(&word.sense) && !WEAK.contains(&word.text.as_str());
+            sum += if contradicts {
+                -4.0
+            } else if is_topic {
+                best / 2.0
+            } else {
+                best
+            };
         }
         sum
     }
@@ -181,7 +329,8 @@ impl<'s> Tools<'s> {
         }
         let exact = if known.name_stems.iter().any(|part| part == stem) { 0.8 } else { 0.0 };
         if known.name.iter().any(|part| part == sense) {
-            let having = self.known.iter().filter(|other| other.name.iter().any(|part| part == sense)).count();
+            let having =
+                self.known.iter().filter(|other| other.name.iter().any(|part| part == sense)).count();
             let common = having > 1 && having * 2 > self.known.len();
             return if common { 1.5 } else { 3.0 } + exact;
         }
@@ -208,9 +357,12 @@ pub(super) fn argument<'t>(tool: &'t Tool, words: &[&Word]) -> Option<&'t Argume
     let score = |argument: &Argument| {
         let own: Vec<String> = parts(&argument.name);
         let own: Vec<&String> = own.iter().filter(|part| !GENERIC.contains(&part.as_str())).collect();
-        let described: Vec<String> = words_of(&argument.description).filter(|word| !GENERIC.contains(&word.as_str())).collect();
+        let described: Vec<String> =
+            words_of(&argument.description).filter(|word| !GENERIC.contains(&word.as_str())).collect();
         let mut score = 0.0;
-        for word in words.iter().filter(|word| !["a", "an", "the", "same", "of", "any"].contains(&word.text.as_str())) {
+        for word in
+            words.iter().filter(|word| !["a", "an", "the", "same", "of", "any"].contains(&word.text.as_str()))
+        {
             let fits = |part: &str| sense(part) == word.sense || part == word.text;
             if argument.name.to_lowercase() == word.text || parts(&argument.name) == parts(&word.text) {
                 score += 4.0;
@@ -225,10 +377,13 @@ pub(super) fn argument<'t>(tool: &'t Tool, words: &[&Word]) -> Option<&'t Argume
         }
         score
     };
-    let mut scored: Vec<(f32, &Argument)> = tool.arguments.iter().map(|argument| (score(argument), argument)).collect();
+    let mut scored: Vec<(f32, &Argument)> =
+        tool.arguments.iter().map(|argument| (score(argument), argument)).collect();
     scored.sort_by(|one, other| other.0.total_cmp(&one.0));
     match scored.as_slice() {
-        [(best, argument), rest @ ..] if *best >= 1.0 && rest.first().is_none_or(|(next, _)| next < best) => Some(argument),
+        [(best, argument), rest @ ..] if *best >= 1.0 && rest.first().is_none_or(|(next, _)| next < best) => {
+            Some(argument)
+        }
         _ => None,
     }
 }
@@ -236,8 +391,10 @@ pub(super) fn argument<'t>(tool: &'t Tool, words: &[&Word]) -> Option<&'t Argume
 /// The number arguments that hold an amount of money, the likeliest ones.
 pub(super) fn money_arguments(tool: &Tool) -> Vec<&Argument> {
     let numbers = tool.arguments.iter().filter(|argument| is_number(argument));
-    let moneyed = |argument: &&Argument| parts(&argument.name).iter().any(|part| MONEYED.contains(&part.as_str()));
-    let described = |argument: &&Argument| words_of(&argument.description).any(|word| MONEYED.contains(&word.as_str()));
+    let moneyed =
+        |argument: &&Argument| parts(&argument.name).iter().any(|part| MONEYED.contains(&part.as_str()));
+    let described =
+        |argument: &&Argument| words_of(&argument.description).any(|word| MONEYED.contains(&word.as_str()));
     let named: Vec<&Argument> = numbers.clone().filter(moneyed).collect();
     if !named.is_empty() {
         return named;
@@ -253,8 +410,10 @@ pub(super) fn is_number(argument: &Argument) -> bool {
 
 /// The currency of an amount, and whether it is in hundredths.
 pub(super) fn unit_of(argument: &Argument) -> (Option<&'static str>, bool) {
-    let words: Vec<String> = parts(&argument.name).into_iter().chain(words_of(&argument.description)).collect();
-    let cents = words.iter().any(|word| ["cents", "cent", "pence", "pennies", "minor"].contains(&word.as_str()));
+    let words: Vec<String> =
+        parts(&argument.name).into_iter().chain(words_of(&argument.description)).collect();
+    let cents =
+        words.iter().any(|word| ["cents", "cent", "pence", "pennies", "minor"].contains(&word.as_str()));
     let code = words.iter().find_map(|word| super::quantity::currency(word));
     let sign = argument.description.chars().find_map(|c| super::quantity::currency(c.to_string().as_str()));
     (code.or(sign), cents)
@@ -265,11 +424,14 @@ pub(super) fn values(argument: &Argument) -> Vec<String> {
     if !argument.values.is_empty() {
         return argument.values.clone();
     }
-    let text = argument.description.rsplit([':', '(']).next().unwrap_or_default().trim_end_matches([')', '.']);
+    let text =
+        argument.description.rsplit([':', '(']).next().unwrap_or_default().trim_end_matches([')', '.']);
     let text = text.rsplit("such as ").next().unwrap_or_default();
     let list = text.replace(" or ", ", ").replace(" and ", ", ").replace('/', ", ").replace(" | ", ", ");
     let pieces: Vec<&str> = list.split(',').map(str::trim).filter(|piece| !piece.is_empty()).collect();
-    let plain = pieces.iter().all(|piece| piece.split_whitespace().count() <= 2 && !piece.contains(|c: char| c == '"'));
+    let plain = pieces
+        .iter()
+        .all(|piece| piece.split_whitespace().count() <= 2 && !piece.contains(|c: char| c == '"'));
     if pieces.len() < 2 || !plain {
         return Vec::new();
     }

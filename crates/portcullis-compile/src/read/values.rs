@@ -14,27 +14,58 @@ pub(super) struct Value {
     pub(super) words: Vec<usize>,
 }
 
-const FILE_ENDS: &[&str] = &["env", "pem", "key", "json", "yaml", "yml", "toml", "txt", "csv", "md", "py", "rs", "js", "ts", "sh", "sql", "log", "conf", "cfg", "ini", "xml", "html", "pdf", "docx", "xlsx", "lock", "tf", "tfstate", "tfvars", "pfx", "p12", "crt", "zip", "gz", "exe", "bak", "db", "sqlite", "secret", "secrets"];
+const FILE_ENDS: &[&str] = &[
+    "env", "pem", "key", "json", "yaml", "yml", "toml", "txt", "csv", "md", "py", "rs", "js", "ts", "sh",
+    "sql", "log", "conf", "cfg", "ini", "xml", "html", "pdf", "docx", "xlsx", "lock", "tf", "tfstate",
+    "tfvars", "pfx", "p12", "crt", "zip", "gz", "exe", "bak", "db", "sqlite", "secret", "secrets",
+];
 
 fn has(argument: &Argument, words: &[&str]) -> bool {
     let described = argument.description.to_lowercase();
     let mut described = described.split(|c: char| !c.is_alphanumeric());
-    parts(&argument.name).iter().any(|part| words.contains(&part.as_str())) || described.any(|word| words.contains(&word))
+    parts(&argument.name).iter().any(|part| words.contains(&part.as_str()))
+        || described.any(|word| words.contains(&word))
 }
 
 fn addressed(argument: &Argument) -> bool {
-    has(argument, &["to", "recipient", "recipients", "address", "addresses", "email", "cc", "bcc", "url", "uri", "host", "domain", "website", "site", "link", "invitee", "attendees", "endpoint"]) && ["string", "array"].contains(&argument.kind.as_str()) && !has(argument, &["subject", "body", "folder", "path"])
+    has(
+        argument,
+        &[
+            "to",
+            "recipient",
+            "recipients",
+            "address",
+            "addresses",
+            "email",
+            "cc",
+            "bcc",
+            "url",
+            "uri",
+            "host",
+            "domain",
+            "website",
+            "site",
+            "link",
+            "invitee",
+            "attendees",
+            "endpoint",
+        ],
+    ) && ["string", "array"].contains(&argument.kind.as_str())
+        && !has(argument, &["subject", "body", "folder", "path"])
 }
 
 fn pathed(argument: &Argument) -> bool {
-    has(argument, &["path", "file", "filename", "folder", "directory", "dir", "filepath"]) && argument.kind == "string" && !has(argument, &["content", "contents"])
+    has(argument, &["path", "file", "filename", "folder", "directory", "dir", "filepath"])
+        && argument.kind == "string"
+        && !has(argument, &["content", "contents"])
 }
 
 /// Whether a word is written as a domain, and the domain.
 pub(super) fn domain(word: &str) -> Option<&str> {
     let name = word.trim_start_matches("*.").trim_start_matches('@');
     let labels: Vec<&str> = name.split('.').collect();
-    let plain = |label: &&str| !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let plain =
+        |label: &&str| !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     let last = labels.last()?;
     let top = last.len() >= 2 && last.chars().all(|c| c.is_ascii_alphabetic());
     (labels.len() >= 2 && labels.iter().all(plain) && top && !name.contains('/')).then_some(name)
@@ -54,11 +85,18 @@ pub(super) fn read(look: &mut Look, tool: &Tool, negative: bool) -> Vec<Value> {
         }
         for argument in &tool.arguments {
             for value in tools::values(argument) {
-                let pieces: Vec<String> = value.to_lowercase().split_whitespace().map(str::to_owned).collect();
-                let fits = !pieces.is_empty() && pieces.iter().enumerate().all(|(step, piece)| {
-                    let own = look.text(at + step);
-                    own == piece || own.trim_end_matches('s') == piece.trim_end_matches('s') && own.len() > 3 || super::lexicon::sense(own) == super::lexicon::sense(piece) && ["production", "staging"].contains(&super::lexicon::sense(piece).as_str()) || super::quantity::currency(own).is_some_and(|code| code.eq_ignore_ascii_case(piece))
-                });
+                let pieces: Vec<String> =
+                    value.to_lowercase().split_whitespace().map(str::to_owned).collect();
+                let fits = !pieces.is_empty()
+                    && pieces.iter().enumerate().all(|(step, piece)| {
+                        let own = look.text(at + step);
+                        own == piece
+                            || own.trim_end_matches('s') == piece.trim_end_matches('s') && own.len() > 3
+                            || super::lexicon::sense(own) == super::lexicon::sense(piece)
+                                && ["production", "staging"].contains(&super::lexicon::sense(piece).as_str())
+                            || super::quantity::currency(own)
+                                .is_some_and(|code| code.eq_ignore_ascii_case(piece))
+                    });
                 if fits {
                     for step in 0..pieces.len() {
                         add(&mut found, &argument.name, Test::OneOf(vec![value.clone()]), at + step);
@@ -80,10 +118,15 @@ pub(super) fn read(look: &mut Look, tool: &Tool, negative: bool) -> Vec<Value> {
 fn quoted_rest(look: &Look, tool: &Tool, found: &mut Vec<Value>) {
     for at in 0..look.len() {
         let taken = found.iter().any(|value| value.words.contains(&at)) || look.is_used(at);
-        let Some(word) = look.words.get(at).filter(|word| word.quoted && !taken && word.text != tool.name.to_lowercase()) else { continue };
+        let Some(word) =
+            look.words.get(at).filter(|word| word.quoted && !taken && word.text != tool.name.to_lowercase())
+        else {
+            continue;
+        };
         let others = look.words.iter().filter(|other| !other.quoted).collect::<Vec<_>>();
         let own = tools::argument(tool, &others).map(|argument| argument.name.clone());
-        let texts: Vec<&Argument> = tool.arguments.iter().filter(|argument| argument.kind == "string").collect();
+        let texts: Vec<&Argument> =
+            tool.arguments.iter().filter(|argument| argument.kind == "string").collect();
         let only = match texts.as_slice() {
             [one] => Some(one.name.clone()),
             _ => None,
@@ -95,22 +138,39 @@ fn quoted_rest(look: &Look, tool: &Tool, found: &mut Vec<Value>) {
 }
 
 fn literal(tool: &Tool, word: &str, quoted: bool, negative: bool) -> Vec<(String, Test)> {
-    let of = |fits: fn(&Argument) -> bool| tool.arguments.iter().filter(move |argument| fits(argument)).map(|argument| argument.name.clone());
+    let of = |fits: fn(&Argument) -> bool| {
+        tool.arguments.iter().filter(move |argument| fits(argument)).map(|argument| argument.name.clone())
+    };
     let end = word.rsplit('.').next().unwrap_or_default();
-    if word.len() > 1 && (word.starts_with('/') || word.starts_with("~/") || word.ends_with('/') && !word.contains(':')) {
-        return of(pathed).map(|argument| (argument, Test::Under(vec![word.trim_end_matches('/').to_owned()]))).collect();
+    if word.len() > 1
+        && (word.starts_with('/') || word.starts_with("~/") || word.ends_with('/') && !word.contains(':'))
+    {
+        return of(pathed)
+            .map(|argument| (argument, Test::Under(vec![word.trim_end_matches('/').to_owned()])))
+            .collect();
     }
-    let file = word.starts_with("*.") || word.starts_with('.') && word.len() > 2 || word.contains('.') && FILE_ENDS.contains(&end) || quoted && word.starts_with("id_");
+    let file = word.starts_with("*.")
+        || word.starts_with('.') && word.len() > 2
+        || word.contains('.') && FILE_ENDS.contains(&end)
+        || word.starts_with("id_") && word.len() > 3;
     let paths: Vec<String> = of(pathed).collect();
     if file && !paths.is_empty() && word.chars().any(char::is_alphabetic) {
         return paths.into_iter().map(|argument| (argument, Test::Named(vec![word.to_owned()]))).collect();
     }
     if let Some(domain) = domain(word) {
-        return of(addressed).map(|argument| (argument, Test::InDomain(vec![domain.to_owned()], negative))).collect();
+        return of(addressed)
+            .map(|argument| (argument, Test::InDomain(vec![domain.to_owned()], negative)))
+            .collect();
     }
     if word.starts_with('#') && word.len() > 1 {
-        let channel = tool.arguments.iter().find(|argument| has(argument, &["channel", "room", "tag", "conversation", "hashtag"]));
-        return channel.map(|argument| (argument.name.clone(), Test::OneOf(vec![word.to_owned()]))).into_iter().collect();
+        let channel = tool
+            .arguments
+            .iter()
+            .find(|argument| has(argument, &["channel", "room", "tag", "conversation", "hashtag"]));
+        return channel
+            .map(|argument| (argument.name.clone(), Test::OneOf(vec![word.to_owned()])))
+            .into_iter()
+            .collect();
     }
     if word.contains('@') {
         return of(addressed).map(|argument| (argument, Test::OneOf(vec![word.to_owned()]))).collect();
@@ -119,14 +179,18 @@ fn literal(tool: &Tool, word: &str, quoted: bool, negative: bool) -> Vec<(String
 }
 
 fn add(found: &mut Vec<Value>, argument: &str, test: Test, at: usize) {
-    let same = |value: &&mut Value| value.argument == argument && std::mem::discriminant(&value.test) == std::mem::discriminant(&test);
+    let same = |value: &&mut Value| {
+        value.argument == argument && std::mem::discriminant(&value.test) == std::mem::discriminant(&test)
+    };
     let Some(value) = found.iter_mut().find(same) else {
         found.push(Value { argument: argument.to_owned(), test, words: vec![at] });
         return;
     };
     value.words.push(at);
     let (list, more) = match (&mut value.test, test) {
-        (Test::OneOf(list), Test::OneOf(more)) | (Test::Under(list), Test::Under(more)) | (Test::Named(list), Test::Named(more)) => (list, more),
+        (Test::OneOf(list), Test::OneOf(more))
+        | (Test::Under(list), Test::Under(more))
+        | (Test::Named(list), Test::Named(more)) => (list, more),
         (Test::InDomain(list, _), Test::InDomain(more, _)) => (list, more),
         _ => return,
     };

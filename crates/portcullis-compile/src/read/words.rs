@@ -43,12 +43,37 @@ impl Clause {
 
 /// Words that say what may or must be: what stands before a colon with one of them is no topic.
 const MODAL: &[&str] = &[
-    "may", "can", "can't", "cannot", "must", "only", "never", "not", "no", "don't", "limit", "limits", "allowed", "need", "needs", "shall", "should", "required", "forbidden", "approval", "max", "maximum", "unless",
+    "may",
+    "can",
+    "can't",
+    "cannot",
+    "must",
+    "only",
+    "never",
+    "not",
+    "no",
+    "don't",
+    "limit",
+    "limits",
+    "allowed",
+    "need",
+    "needs",
+    "shall",
+    "should",
+    "required",
+    "forbidden",
+    "approval",
+    "max",
+    "maximum",
+    "unless",
 ];
 /// Words at which a sentence turns to something else.
 const TURNS: &[&str] = &["but", "while", "whereas", "however", "although", "though"];
 /// Abbreviations after which a sentence goes on.
-const SHORT: &[&str] = &["e.g", "i.e", "etc", "no", "approx", "incl", "max", "min", "vs", "dec", "jan", "feb", "aug", "sept", "oct", "nov"];
+const SHORT: &[&str] = &[
+    "e.g", "i.e", "etc", "no", "approx", "incl", "max", "min", "vs", "dec", "jan", "feb", "aug", "sept",
+    "oct", "nov",
+];
 
 /// The clauses of a request.
 pub(super) fn clauses(request: &str) -> Vec<Clause> {
@@ -73,8 +98,16 @@ pub(super) fn clauses(request: &str) -> Vec<Clause> {
             if rest.len() <= 6 && !modal(&rest) {
                 topic.append(&mut rest);
                 rest = after;
-            } else if modal(&after) && modal(&rest) && !rest.iter().any(|word| ["limit", "limits"].contains(&word.text.as_str())) {
-                clauses.push(Clause { topic: topic.clone(), words: rest, goes_on: false, sentence: sentence.clone() });
+            } else if modal(&after)
+                && modal(&rest)
+                && !rest.iter().any(|word| ["limit", "limits"].contains(&word.text.as_str()))
+            {
+                clauses.push(Clause {
+                    topic: topic.clone(),
+                    words: rest,
+                    goes_on: false,
+                    sentence: sentence.clone(),
+                });
                 push_turns(&mut clauses, &topic, after, true, &sentence);
                 continue;
             } else {
@@ -87,14 +120,26 @@ pub(super) fn clauses(request: &str) -> Vec<Clause> {
 }
 
 /// Splits where a sentence turns.
-fn push_turns(clauses: &mut Vec<Clause>, topic: &[Word], words: Vec<Word>, goes_on: bool, sentence: &Range<usize>) {
-    let mut current = Clause { topic: topic.to_vec(), words: Vec::new(), goes_on, sentence: sentence.clone() };
+fn push_turns(
+    clauses: &mut Vec<Clause>,
+    topic: &[Word],
+    words: Vec<Word>,
+    goes_on: bool,
+    sentence: &Range<usize>,
+) {
+    let mut current =
+        Clause { topic: topic.to_vec(), words: Vec::new(), goes_on, sentence: sentence.clone() };
     let rests: Vec<bool> = (0..words.len()).map(|at| turns_at(&words, at)).collect();
     for (word, turns) in words.into_iter().zip(rests) {
         let is_sign = [";", ",", "and", "but", "so"].contains(&word.text.as_str());
         if turns && !current.words.is_empty() {
             clauses.push(std::mem::take(&mut current));
-            current = Clause { topic: topic.to_vec(), words: Vec::new(), goes_on: true, sentence: sentence.clone() };
+            current = Clause {
+                topic: topic.to_vec(),
+                words: Vec::new(),
+                goes_on: true,
+                sentence: sentence.clone(),
+            };
         }
         if !(current.words.is_empty() && (is_sign || turns)) {
             current.words.push(word);
@@ -107,12 +152,22 @@ fn push_turns(clauses: &mut Vec<Clause>, topic: &[Word], words: Vec<Word>, goes_
 
 fn turns_at(words: &[Word], at: usize) -> bool {
     let text = |place: usize| words.get(place).map_or("", |word| word.text.as_str());
-    if text(at) == ";" || TURNS.contains(&text(at)) && at > 0 && !(text(at) == "but" && ["nobody", "anyone", "anything", "none", "all", "no-one", "one", "everyone"].contains(&text(at - 1))) {
+    if text(at) == ";"
+        || TURNS.contains(&text(at))
+            && at > 0
+            && !(text(at) == "but"
+                && ["nobody", "anyone", "anything", "none", "all", "no-one", "one", "everyone"]
+                    .contains(&text(at - 1)))
+    {
         return true;
     }
     // `…, small ones don't`
     let ends = ["don't", "doesn't", "isn't", "aren't", "not", "can", "may"];
-    let last = words.iter().rev().find(|word| word.text != "." && word.text != ",").map_or("", |word| word.text.as_str());
+    let last = words
+        .iter()
+        .rev()
+        .find(|word| word.text != "." && word.text != ",")
+        .map_or("", |word| word.text.as_str());
     let commas_after = (at + 1..words.len()).filter(|place| text(*place) == ",").count();
     text(at) == "," && commas_after == 0 && ends.contains(&last) && words.len() - at <= 7
 }
@@ -123,10 +178,20 @@ fn sentences(request: &str) -> Vec<Range<usize>> {
     let mut start = 0;
     let mut push = |start: usize, end: usize| {
         let text = request.get(start..end).unwrap_or_default();
-        let before = text.len() - text.trim_start_matches(|c: char| c.is_whitespace() || "-*•>#+".contains(c) && !is_channel(text.trim_start())).len();
-        let text = text.trim();
+        let mut rest = text.trim_start();
+        while let Some(item) = rest
+            .strip_prefix(['-', '*', '•', '>', '#', '+'])
+            .filter(|item| item.starts_with([' ', '\t', '#']))
+        {
+            rest = item.trim_start();
+        }
+        let before = text.len() - rest.len();
+        let text = rest.trim_end();
         let numbered = text.split_once(['.', ')']).is_some_and(|(number, rest)| {
-            !number.is_empty() && number.len() <= 2 && number.chars().all(|c| c.is_ascii_digit()) && rest.starts_with(' ')
+            !number.is_empty()
+                && number.len() <= 2
+                && number.chars().all(|c| c.is_ascii_digit())
+                && rest.starts_with(' ')
         });
         let skip = if numbered { text.find(' ').unwrap_or(0) } else { 0 };
         if !text.is_empty() && start + before + skip < end {
@@ -142,12 +207,18 @@ fn sentences(request: &str) -> Vec<Range<usize>> {
             '\n' => {
                 let rest = request.get(at + 1..).unwrap_or_default();
                 quoted = false;
-                rest.starts_with(['-', '*', '\n', '•', '#']) || rest.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '*')
+                rest.starts_with(['-', '*', '\n', '•', '#'])
+                    || rest.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '*')
             }
             '.' | '!' | '?' if !quoted => {
                 let before = request.get(start..at).unwrap_or_default();
-                let last = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default().to_lowercase();
-                let is_number = !last.is_empty() && last.chars().all(|c| c.is_ascii_digit()) && before.trim().len() <= 2;
+                let last = before
+                    .rsplit(|c: char| c.is_whitespace() || c == '(')
+                    .next()
+                    .unwrap_or_default()
+                    .to_lowercase();
+                let is_number =
+                    !last.is_empty() && last.chars().all(|c| c.is_ascii_digit()) && before.trim().len() <= 2;
                 next.is_none_or(char::is_whitespace) && !SHORT.contains(&last.as_str()) && !is_number
             }
             _ => false,
@@ -161,12 +232,9 @@ fn sentences(request: &str) -> Vec<Range<usize>> {
     found
 }
 
-fn is_channel(text: &str) -> bool {
-    text.strip_prefix('#').is_some_and(|rest| rest.starts_with(char::is_alphanumeric))
-}
-
 /// Signs that are words of their own.
-const SIGNS: &[char] = &[',', ';', ':', '(', ')', '–', '—', '!', '?', '"', '“', '”', '…', '[', ']', '=', '<', '>', '≤', '≥'];
+const SIGNS: &[char] =
+    &[',', ';', ':', '(', ')', '–', '—', '!', '?', '"', '“', '”', '…', '[', ']', '=', '<', '>', '≤', '≥'];
 const MONEY: &[char] = &['€', '$', '£', '¥'];
 
 fn words(request: &str, sentence: Range<usize>) -> Vec<Word> {
@@ -187,7 +255,9 @@ fn words(request: &str, sentence: Range<usize>) -> Vec<Word> {
         let digits = before.is_some_and(|c| c.is_ascii_digit()) && inside.is_some_and(|c| c.is_ascii_digit());
         let splits = c.is_whitespace()
             || MONEY.contains(&c)
-            || (SIGNS.contains(&c) && !(digits && [',', ':'].contains(&c)) && !(c == ':' && inside == Some('/')))
+            || (SIGNS.contains(&c)
+                && !(digits && [',', ':'].contains(&c))
+                && !(c == ':' && inside == Some('/')))
             || c == '`';
         if splits {
             if let Some(from) = start.take() {

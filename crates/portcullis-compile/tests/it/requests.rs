@@ -26,6 +26,9 @@ struct Sums {
     stopped_wrongly: usize,
     passed_wrongly: usize,
     answered: usize,
+    /// Generated tests that pass, and what in them does not.
+    generated: usize,
+    generated_wrong: usize,
     lines: Vec<String>,
 }
 
@@ -51,7 +54,12 @@ fn topics(words: &[Value]) -> Vec<Topic> {
 fn accepted(request: &str, spec: &Spec, mut answers: Vec<Answer>) -> Draft {
     for _ in 0..4 {
         let draft = Draft::compile("request", request, spec, &answers);
-        let more: Vec<Answer> = draft.questions.iter().filter(|question| question.default.is_some()).map(|question| Answer { question: question.id.clone(), text: String::new() }).collect();
+        let more: Vec<Answer> = draft
+            .questions
+            .iter()
+            .filter(|question| question.default.is_some())
+            .map(|question| Answer { question: question.id.clone(), text: String::new() })
+            .collect();
         if more.is_empty() {
             return draft;
         }
@@ -61,7 +69,11 @@ fn accepted(request: &str, spec: &Spec, mut answers: Vec<Answer>) -> Draft {
 }
 
 fn run(folder: &Path) -> Sums {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "json"))
+        .collect();
     files.sort();
     let mut sums = Sums::default();
     for path in files {
@@ -79,8 +91,15 @@ fn one(sums: &mut Sums, name: &str, stated: &Value) {
     let open: Vec<Topic> = draft.blocking_questions().map(|question| question.about).collect();
     let compiles = open.is_empty() && draft.refusals.is_empty();
     let shown = || {
-        let questions = draft.blocking_questions().map(|question| format!("{}: {} [{}]", question.id, question.text, &draft.read_as[question.span.clone()]));
-        questions.chain(draft.refusals.iter().map(|refusal| format!("refused: {} [{}]", refusal.message, &draft.read_as[refusal.span.clone()]))).collect::<Vec<_>>().join("; ")
+        let questions = draft.blocking_questions().map(|question| {
+            format!("{}: {} [{}]", question.id, question.text, &draft.read_as[question.span.clone()])
+        });
+        questions
+            .chain(draft.refusals.iter().map(|refusal| {
+                format!("refused: {} [{}]", refusal.message, &draft.read_as[refusal.span.clone()])
+            }))
+            .collect::<Vec<_>>()
+            .join("; ")
     };
     if stated["outcome"] == "asks" {
         let wanted = topics(stated["asks_about"].as_array().unwrap());
@@ -102,6 +121,17 @@ fn one(sums: &mut Sums, name: &str, stated: &Value) {
         return;
     }
     sums.compiled += 1;
+    let own =
+        CaseFile::parse(&draft.tests).unwrap_or_else(|error| panic!("{name}: {error:?}\n{}", draft.tests));
+    let report = run_file(&own, &draft.laid_over(&spec.open_bundle()), &Arc::new(policy::pipeline()));
+    sums.generated += report.passed;
+    for mismatch in report.mismatches {
+        sums.generated_wrong += 1;
+        sums.lines.push(format!(
+            "GENERATED: {name}: {} line {}: {}: {:?}",
+            mismatch.case, mismatch.line, mismatch.message, draft.meaning
+        ));
+    }
     let (wrong, cases) = behaves(&draft, &spec, &stated["cases"]);
     sums.cases += cases;
     if wrong.is_empty() {
@@ -121,13 +151,22 @@ fn one(sums: &mut Sums, name: &str, stated: &Value) {
 fn answered(sums: &mut Sums, name: &str, stated: &Value, spec: &Spec, draft: &Draft) {
     let answers = stated["answers"].as_object().unwrap();
     let texts = draft.blocking_questions().zip(answers.values().cycle());
-    let given = texts.map(|(question, text)| Answer { question: question.id.clone(), text: text.as_str().unwrap().to_owned() }).collect();
+    let given = texts
+        .map(|(question, text)| Answer {
+            question: question.id.clone(),
+            text: text.as_str().unwrap().to_owned(),
+        })
+        .collect();
     let again = accepted(stated["request"].as_str().unwrap(), spec, given);
     let open = again.blocking_questions().next().is_none() && again.refusals.is_empty();
     if open {
         sums.answered += 1;
     }
-    sums.lines.push(format!("answered: {name}: {}: {:?}", if open { "compiles" } else { "still open" }, again.meaning));
+    sums.lines.push(format!(
+        "answered: {name}: {}: {:?}",
+        if open { "compiles" } else { "still open" },
+        again.meaning
+    ));
 }
 
 /// What did not get the verdict that was wanted, and whether it was stopped; with the number of cases.
@@ -147,14 +186,21 @@ fn behaves(draft: &Draft, spec: &Spec, cases: &Value) -> (Vec<(bool, String)>, u
                 "hold" => "review",
                 other => other,
             };
-            text.push_str(&format!("time {}\ncall {} {} => {verdict}\n", call["at"].as_str().unwrap(), json!(call["tool"]), call["args"]));
+            text.push_str(&format!(
+                "time {}\ncall {} {} => {verdict}\n",
+                call["at"].as_str().unwrap(),
+                json!(call["tool"]),
+                call["args"]
+            ));
         }
         text.push_str("```\n");
     }
     let file = CaseFile::parse(&text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
     let files: BTreeMap<String, Vec<u8>> = files;
     let report = run_file(&file, &files, &Arc::new(policy::pipeline()));
-    let wrong = report.mismatches.iter().map(|mismatch| (mismatch.message.contains("expected allow"), format!("case {}: {}", mismatch.case, mismatch.message)));
+    let wrong = report.mismatches.iter().map(|mismatch| {
+        (mismatch.message.contains("expected allow"), format!("case {}: {}", mismatch.case, mismatch.message))
+    });
     (wrong.collect(), file.cases.len())
 }
 
@@ -175,4 +221,14 @@ fn requests_compile_and_behave_or_are_asked_about() {
         "open: {} asked rightly ({} compile with the operator's answer), {} asked about something else, {} compiled",
         sums.asked_rightly, sums.answered, sums.asked_about_else, sums.compiled_wrongly
     );
+    println!("generated: {} runs pass, {} calls do not", sums.generated, sums.generated_wrong);
+    if other.is_none() {
+        // What is known to be refused although it is clear has no form in a bundle: an order of calls of one tool, a
+        // calendar month, a limit over time with an exception.
+        assert!(sums.asked_wrongly <= 4, "{} refused", sums.asked_wrongly);
+        let wrong =
+            sums.stopped_wrongly + sums.passed_wrongly + sums.compiled_wrongly + sums.asked_about_else;
+        assert_eq!((wrong, sums.generated_wrong), (0, 0));
+        assert!(sums.generated > 100);
+    }
 }
