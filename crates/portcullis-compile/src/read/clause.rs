@@ -46,6 +46,22 @@ const ALLOWED: &[&str] = &[
 const MUST: &[&str] =
     &["must|has|have to|be", "must|shall|should|mandatory|required", "needs|need to", "has|have to"];
 
+/// Phrases that add nothing.
+const ASIDES: &[&str] = &[
+    "no matter in|what|which|who|how|when which|what? folder|directory|way|reason|place?",
+    "for any|whatever reason",
+    "at all",
+    "under any|no circumstances",
+    "no longer",
+    "as well",
+    "as usual",
+    "on its|their own",
+    "go ahead",
+    "in any case",
+    "let it|them|the agent|bot?",
+    "regardless of",
+];
+
 /// What was found in a clause.
 #[derive(Debug)]
 pub(super) struct Found {
@@ -70,20 +86,9 @@ pub(super) fn read(context: &mut Context<'_>, clause: &Clause, next: Option<&Cla
     if about_replies(context, &look, clause) || read_only(context, &mut look, clause, next) {
         return;
     }
-    look.take_phrase(&[
-        "no matter in|what|which|who|how|when which|what? folder|directory|way|reason|place?",
-        "for any|whatever reason",
-        "at all",
-        "under any|no circumstances",
-        "no longer",
-        "as well",
-        "as usual",
-        "on its|their own",
-        "go ahead",
-        "in any case",
-        "let it|them|the agent|bot?",
-        "regardless of",
-    ]);
+    for phrase in ASIDES {
+        look.take_phrase(&[phrase]);
+    }
     let elliptic = is_elliptic(&look);
     let timing = times::read(&mut look);
     let approval = events::approval(&mut look, &context.tools);
@@ -98,8 +103,7 @@ pub(super) fn read(context: &mut Context<'_>, clause: &Clause, next: Option<&Cla
         + usize::from(
             look.find(&[
                 "nowhere|nothing|nobody else",
-                "and no others?",
-                "no others?",
+                "no others|other",
                 "anywhere else",
                 "limited|restricted to",
                 "outside the? following",
@@ -311,6 +315,7 @@ fn permission(context: &mut Context<'_>, mut found: Found, clause: &Clause) {
     find_values(context, &mut found);
     let values = found.values.iter().map(|value| (value.argument.clone(), value.test.clone())).collect();
     context.last_tools.clone_from(&tools);
+    context.last_about.clone_from(&found.who.about);
     context.permit(Permission { tools, about: found.who.about, values, sentence: clause.sentence.clone() });
 }
 
@@ -359,7 +364,9 @@ fn find_tools(context: &mut Context<'_>, found: &mut Found, clause: &Clause) -> 
                 let names: Vec<&str> =
                     context.tools.spec.tools.iter().take(8).map(|tool| tool.name.as_str()).collect();
                 let text = format!("no tool does this; which one is meant? there are: {}", names.join(", "));
-                vague(context, found);
+                if vague(context, found) {
+                    return false;
+                }
                 context.ask(Topic::Tool, found.span.clone(), text, Put::Append);
             } else if context.tools.spec.tools.is_empty()
                 || words.iter().any(|word| context.tools.names(word))
@@ -648,7 +655,7 @@ fn left_over(context: &mut Context<'_>, found: &mut Found) {
         LISTED.iter().any(|noun| noun.trim_end_matches('s') == text)
     });
     let wants_values = found.values.is_empty()
-        && (found.only > 0 || found.must)
+        && (found.only > 0 || found.must && !found.negative)
         && found.who.only.is_empty()
         && found.timing.times.is_none()
         && found.quantities.is_empty()
@@ -668,7 +675,13 @@ fn left_over(context: &mut Context<'_>, found: &mut Found) {
             })
             .last()
             .unwrap_or(noun);
-        let range = first..noun + 1;
+        let is_listed = |at: &usize| {
+            LISTED
+                .iter()
+                .any(|noun| noun.trim_end_matches('s') == found.look.text(*at).trim_end_matches(['s', '\'']))
+        };
+        let more = (noun + 1..found.look.len()).take_while(is_listed).count();
+        let range = first..noun + 1 + more;
         let text = format!("which are `{}`? list them", words_of(found, &range));
         context.ask(Topic::List, found.place(&range), text, Put::Replace);
         return;

@@ -75,7 +75,10 @@ pub(super) fn approval(look: &mut Look, tools: &Tools<'_>) -> Option<Approval> {
         "green light",
         NOUNS,
     ]);
-    let done = look.find(&["been|is|are|was|be|get|gets|unless|until|once|if|have|has|explicitly|only|first|and explicitly? signed off", &format!("been|is|are|was|be|get|gets|unless|until|once|if|have|explicitly|first|and explicitly? {DONE}")]);
+    let done = look.find(&[
+        "been|is|are|was|be|get|gets|unless|until|once|if|have|has|explicitly explicitly? signed off",
+        &format!("been|is|are|was|be|get|gets|unless|until|once|if|explicitly explicitly? {DONE}"),
+    ]);
     let range = match (sign, done) {
         (Some(sign), _) => sign,
         (None, Some(done)) => {
@@ -143,8 +146,7 @@ pub(super) fn approval(look: &mut Look, tools: &Tools<'_>) -> Option<Approval> {
         if let Some(first) = first {
             let named = look.slice(first..start).iter().any(|word| !ADJECTIVES.contains(&word.text.as_str()));
             if named {
-                let (names, _, unclear) = people::named(look, tools, first);
-                (by, vague) = (names, unclear);
+                (by, vague) = people::named_in(look, first..start);
             }
             start = first;
         }
@@ -171,7 +173,7 @@ fn verb(look: &mut Look, tools: &Tools<'_>) -> Option<Approval> {
     if let Some(ask) = look.find(&[
         "ask|asks|check with? me|us|somebody|someone|a first|before?",
         "ask|asks|check|checks|consult|consults with? a|an|the?",
-        "waits? for|until a|an|the",
+        "wait|waits for|until a|an|the",
         "has to be|get confirmed by",
     ]) {
         let (by, end, vague) = people::named(look, tools, ask.end);
@@ -194,7 +196,7 @@ fn verb(look: &mut Look, tools: &Tools<'_>) -> Option<Approval> {
         .take_while(|at| !look.is_any(*at, &[",", "unless", "until", "before", "and"]))
         .last()
         .map_or((must.start, 0), |at| (at, 0));
-    let (by, _, vague) = people::named(look, tools, start);
+    let (by, vague) = people::named_in(look, start..must.start);
     let human = look.slice(start..must.start).iter().any(|word| HUMANS.contains(&word.text.as_str()));
     if by.is_empty() && !human && vague.is_none() {
         return None;

@@ -163,8 +163,9 @@ const ENDS: &[(&str, &str, usize)] = &[
 pub(super) fn stem(word: &str) -> String {
     let word = word.strip_suffix("'s").or_else(|| word.strip_suffix('\'')).unwrap_or(word);
     let mut stem = word.to_owned();
-    for _ in 0..2 {
-        let cut = ENDS.iter().find_map(|(end, put, least)| {
+    for round in 0..2 {
+        // The `s` of `closed` is the word's own.
+        let cut = ENDS.iter().filter(|(end, ..)| round == 0 || *end != "s").find_map(|(end, put, least)| {
             let rest = stem.strip_suffix(end)?;
             (rest.chars().count() >= *least).then(|| format!("{rest}{put}"))
         });
@@ -489,6 +490,29 @@ const FILLERS: &[&str] = &[
     "place",
     "work",
     "works",
+    "rate",
+    "against",
+    "come",
+    "comes",
+    "touch",
+    "below",
+    "cap",
+    "capped",
+    "caps",
+    "quota",
+    "offer",
+    "offers",
+    "offered",
+    "support",
+    "supported",
+    "accept",
+    "accepted",
+    "provide",
+    "provided",
+    "agent's",
+    "keep",
+    "kept",
+    "leave",
     "applicable",
     "respectively",
     "i.e",

@@ -177,6 +177,7 @@ pub(super) fn repeated(context: &mut Context<'_>, found: &mut Found) -> Option<b
         _ => 1,
     };
     found.look.take(once);
+    found.only = 0;
     Some(count(context, found, at_most))
 }
 

@@ -65,6 +65,8 @@ pub fn read(request: &str, spec: &Spec, answers: &[Answer]) -> Reading {
             break;
         }
         edits.sort_by_key(|(question, _)| std::cmp::Reverse(question.span.start));
+        // Of two about the same words, the first counts; what is left of the other is asked again.
+        edits.dedup_by(|later, first| later.0.span.end > first.0.span.start);
         let mut text = reading.text.clone();
         for (question, answer) in edits {
             text = edited(&text, &question, answer);

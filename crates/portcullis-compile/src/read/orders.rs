@@ -22,8 +22,18 @@ pub(super) fn read(context: &mut Context<'_>, look: &Look, clause: &Clause, timi
     if timing.times.is_some() {
         return false;
     }
-    let acts = |range: Range<usize>| !matches!(about(context, look, clause, range), About::Nothing);
+    let acts = |range: Range<usize>| {
+        !matches!(about(context, look, clause, range.clone()), About::Nothing)
+            || names_value(context, look, range)
+    };
     let Some(order) = events::order(look, acts) else { return false };
+    // `never below /etc when writing` is about one call.
+    if let Order::Excludes { earlier, judged, oneself: false } = &order
+        && look.find(&["after|once|following|having", "as soon as"]).is_none()
+        && about(context, look, clause, earlier.clone()) == about(context, look, clause, judged.clone())
+    {
+        return false;
+    }
     match order {
         Order::Requires { judged, required } => requires(context, look, clause, &judged, &required),
         Order::Excludes { earlier, judged, oneself } => {
@@ -36,6 +46,16 @@ pub(super) fn read(context: &mut Context<'_>, look: &Look, clause: &Clause, timi
 fn about(context: &Context<'_>, look: &Look, clause: &Clause, range: Range<usize>) -> About {
     let words: Vec<&Word> = look.left_in(range).into_iter().filter_map(|at| look.words.get(at)).collect();
     context.tools.about(&words, &clause.topic, |_| true)
+}
+
+/// Whether a value of any tool's arguments is named, such as `production`.
+fn names_value(context: &Context<'_>, look: &Look, range: Range<usize>) -> bool {
+    context
+        .tools
+        .spec
+        .tools
+        .iter()
+        .any(|tool| has_values(context, look, std::slice::from_ref(&tool.name), &range))
 }
 
 /// The tools that a part of a clause is about, or a question.
@@ -210,8 +230,11 @@ fn requires(
 ) {
     let mut look = look.clone();
     let window = quantity::window(&mut look);
-    let Some(judging) = tools(context, &look, clause, judged) else { return };
-    let Some(needed) = tools(context, &look, clause, required) else { return };
+    let (judging, needed) = (tools(context, &look, clause, judged), tools(context, &look, clause, required));
+    let (Some(judging), Some(needed)) = (judging.clone().or_else(|| needed.clone()), needed.or(judging))
+    else {
+        return;
+    };
     let narrowed =
         has_values(context, &look, &judging, judged) || has_values(context, &look, &needed, required);
     if narrowed || judging == needed {
@@ -259,8 +282,11 @@ fn excludes(
 ) {
     let mut look = look.clone();
     let window = quantity::window(&mut look);
-    let Some(judging) = tools(context, &look, clause, judged) else { return };
-    let Some(before) = tools(context, &look, clause, earlier) else { return };
+    let (judging, before) = (tools(context, &look, clause, judged), tools(context, &look, clause, earlier));
+    let (Some(judging), Some(before)) = (judging.clone().or_else(|| before.clone()), before.or(judging))
+    else {
+        return;
+    };
     let narrowed =
         has_values(context, &look, &judging, judged) || has_values(context, &look, &before, earlier);
     if narrowed || judging == before {

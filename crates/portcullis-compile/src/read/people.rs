@@ -95,10 +95,6 @@ const ANYBODY: &[&str] = &[
     "no-one",
     "somebody",
     "someone",
-    "guest",
-    "guests",
-    "member",
-    "members",
     "account",
     "accounts",
     "operator",
@@ -200,6 +196,9 @@ fn exceptions(look: &mut Look, tools: &Tools<'_>, who: &mut Who) {
         "without the?",
     ];
     let Some(lead) = look.find(&leads) else { return };
+    if look.find_in(0..lead.start.min(3), &["nobody|none|no-one|noone", "no one"]).is_some() {
+        return;
+    }
     let negative = look.is_any(lead.start, &["who", "that", "without"]);
     if negative
         && look.text(lead.start) == "without"
@@ -233,6 +232,54 @@ fn exceptions(look: &mut Look, tools: &Tools<'_>, who: &mut Who) {
 
 /// Whether a word ends as those do that name people.
 fn is_person(word: &str) -> bool {
+    if [
+        "order",
+        "orders",
+        "transfer",
+        "transfers",
+        "number",
+        "offer",
+        "offers",
+        "folder",
+        "letter",
+        "server",
+        "servers",
+        "parameter",
+        "voucher",
+        "vouchers",
+        "alter",
+        "enter",
+        "register",
+        "deliver",
+        "error",
+        "color",
+        "trigger",
+        "paper",
+        "door",
+        "filter",
+        "newsletter",
+        "container",
+        "order's",
+        "computer",
+        "printer",
+        "calendar",
+        "list",
+        "grant",
+        "grants",
+        "refer",
+        "render",
+        "answer",
+        "answers",
+        "tender",
+        "router",
+        "cluster",
+        "monitor",
+        "reorder",
+    ]
+    .contains(&word)
+    {
+        return false;
+    }
     [
         "er", "ers", "or", "ors", "ist", "ists", "ian", "ians", "ant", "ants", "ee", "ees", "lead", "leads",
         "admin", "admins", "staff", "doctor", "nurse", "nurses", "doctors", "rep", "reps", "agent", "agents",
@@ -288,6 +335,11 @@ fn only(look: &mut Look, tools: &Tools<'_>, who: &mut Who) {
     ];
     let Some(lead) = look.find_in(0..look.len().min(4), &leads) else { return };
     let start = lead.end;
+    if lead.start > 0 && look.is_any(lead.start - 1, MODALS)
+        || look.is_any(start, &["be", "been", "ever", "the"]) && look.is_any(start, &["be", "been"])
+    {
+        return;
+    }
     if super::quantity::number(look, start).is_some()
         || look.is_any(
             start,
@@ -357,8 +409,11 @@ fn subject(look: &mut Look, tools: &Tools<'_>, who: &mut Who) {
     };
     let words = look.slice(start..end);
     if words.iter().any(|word| {
-        ["if", "when", "once", "after", "before", "between", "whoever", "don't", "limit", ",", "unless"]
-            .contains(&word.text.as_str())
+        [
+            "if", "when", "once", "after", "before", "between", "whoever", "don't", "limit", ",", "unless",
+            "that", "which",
+        ]
+        .contains(&word.text.as_str())
     }) {
         return;
     }
@@ -369,9 +424,12 @@ fn subject(look: &mut Look, tools: &Tools<'_>, who: &mut Who) {
         look.take(start..end);
         return;
     }
-    let of_thing = passive_after(look, end);
+    let of_thing =
+        passive_after(look, end) || words.iter().any(|word| OF_THINGS.contains(&word.text.as_str()));
     let first_acts = words.first().is_some_and(|word| is_action(&word.sense) && word.text.ends_with("ing"));
-    if of_thing || first_acts {
+    let of_people = words.last().is_some_and(|word| is_person(&word.text));
+    let named = !of_people && words.iter().any(|word| tools.names(word) || tools.is_value(word));
+    if of_thing || first_acts || named || is_bare_verb(look, tools, start) {
         return;
     }
     let negative_no = look.is_any(0, &["no"]);
@@ -461,6 +519,9 @@ fn noun_end(look: &Look, tools: &Tools<'_>, start: usize, to_end: bool) -> usize
 /// `Only restore a database if …`: a verb, where somebody would stand.
 fn is_bare_verb(look: &Look, tools: &Tools<'_>, at: usize) -> bool {
     let Some(word) = look.words.get(at) else { return true };
+    if VAGUE_WHO.contains(&word.text.as_str()) || word.text.ends_with("ed") && !tools.names(word) {
+        return false;
+    }
     let verb =
         is_action(&word.sense) && !word.text.ends_with('s') || tools.names(word) && is_action(&word.sense);
     verb && !is_person(&word.text) && !look.is_any(at + 1, MODALS)
@@ -547,6 +608,11 @@ fn singular(word: &str) -> String {
             word => word.to_owned(),
         },
     }
+}
+
+/// Roles in these words.
+pub(super) fn named_in(look: &Look, range: Range<usize>) -> (Vec<String>, Option<Range<usize>>) {
+    (roles(look, range.clone()), vague_in(look, range))
 }
 
 /// Roles in words that are given as an answer or follow `by`.

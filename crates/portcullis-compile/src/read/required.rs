@@ -54,6 +54,7 @@ pub(super) fn read(context: &mut Context<'_>, found: &mut Found) -> Option<bool>
     when.push(Condition::Not(Box::new(Condition::Argument(own, Test::Given))));
     let all = lead.start..lead.end;
     found.look.take(all);
+    (found.must, found.only) = (false, 0);
     context.rule(found.sentence.clone(), &found.tools, when, None, Stop::Deny);
     Some(true)
 }

@@ -207,7 +207,7 @@ fn clock(look: &Look, at: usize, bare: bool) -> Option<(u16, usize)> {
         None if bare || !half.is_empty() => (digits, 0),
         None => return None,
     };
-    let mut hour: u16 = hour.parse().ok()?;
+    let mut hour = hour.parse::<u16>().ok().filter(|hour| *hour <= 24)?;
     match half {
         "pm" | "p.m" if hour < 12 => hour += 12,
         "am" | "a.m" if hour == 12 => hour = 0,

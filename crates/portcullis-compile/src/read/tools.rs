@@ -5,7 +5,7 @@ use super::words::Word;
 use crate::spec::{Argument, Spec, Tool};
 
 /// A match of all rare words of a name and nothing else has some three points a word.
-const ENOUGH: f32 = 2.5;
+const ENOUGH: f32 = 1.9;
 /// Two tools as near as this are not told apart.
 const NEAR: f32 = 0.45;
 /// Verbs that go with any noun: they are no reason against a tool.
@@ -198,6 +198,14 @@ impl<'s> Tools<'s> {
         }) || self.spec.tool(tool).is_some_and(|tool| tool.name.to_lowercase() == word.text)
     }
 
+    /// Whether a word is a value of an argument.
+    pub(super) fn is_value(&self, word: &Word) -> bool {
+        let arguments = self.spec.tools.iter().flat_map(|tool| &tool.arguments);
+        arguments
+            .flat_map(values)
+            .any(|value| value.to_lowercase() == word.text || sense(&value.to_lowercase()) == word.sense)
+    }
+
     /// Whether a word is in the name of any tool.
     pub(super) fn names(&self, word: &Word) -> bool {
         self.known.iter().any(|known| known.name.contains(&word.sense))
@@ -273,7 +281,18 @@ impl<'s> Tools<'s> {
             .filter(|(score, _)| best - score < NEAR)
             .map(|(_, tool)| tool.name.clone())
             .collect();
-        if near.len() > 1 { About::Either(near) } else { About::These(vec![tool.name.clone()]) }
+        if near.len() < 2 {
+            return About::These(vec![tool.name.clone()]);
+        }
+        // `deployments` are what is deployed, and not what lists them.
+        let read = sense("read");
+        let reads = |name: &String| parts(name).iter().any(|part| sense(part) == read);
+        let asked_to_read = words.iter().any(|word| word.sense == read);
+        let acting: Vec<String> = near.iter().filter(|name| !reads(name)).cloned().collect();
+        match acting.as_slice() {
+            [one] if !asked_to_read => About::These(vec![one.clone()]),
+            _ => About::Either(near),
+        }
     }
 
     fn score(&self, known: &Known, words: &[&Word], topic: &[Word]) -> f32 {
@@ -308,7 +327,7 @@ impl<'s> Tools<'s> {
         if is_filler(sense) && !known.name.iter().any(|part| part == sense) {
             return 0.0;
         }
-        let exact = if known.name_stems.iter().any(|part| part == stem) { 0.5 } else { 0.0 };
+        let exact = if known.name_stems.iter().any(|part| part == stem) { 0.8 } else { 0.0 };
         if known.name.iter().any(|part| part == sense) {
             let having =
                 self.known.iter().filter(|other| other.name.iter().any(|part| part == sense)).count();

@@ -118,7 +118,11 @@ pub(super) fn read(look: &mut Look, tool: &Tool, negative: bool) -> Vec<Value> {
 fn quoted_rest(look: &Look, tool: &Tool, found: &mut Vec<Value>) {
     for at in 0..look.len() {
         let taken = found.iter().any(|value| value.words.contains(&at)) || look.is_used(at);
-        let Some(word) = look.words.get(at).filter(|word| word.quoted && !taken) else { continue };
+        let Some(word) =
+            look.words.get(at).filter(|word| word.quoted && !taken && word.text != tool.name.to_lowercase())
+        else {
+            continue;
+        };
         let others = look.words.iter().filter(|other| !other.quoted).collect::<Vec<_>>();
         let own = tools::argument(tool, &others).map(|argument| argument.name.clone());
         let texts: Vec<&Argument> =
@@ -148,7 +152,7 @@ fn literal(tool: &Tool, word: &str, quoted: bool, negative: bool) -> Vec<(String
     let file = word.starts_with("*.")
         || word.starts_with('.') && word.len() > 2
         || word.contains('.') && FILE_ENDS.contains(&end)
-        || quoted && word.starts_with("id_");
+        || word.starts_with("id_") && word.len() > 3;
     let paths: Vec<String> = of(pathed).collect();
     if file && !paths.is_empty() && word.chars().any(char::is_alphabetic) {
         return paths.into_iter().map(|argument| (argument, Test::Named(vec![word.to_owned()]))).collect();

@@ -178,13 +178,15 @@ fn sentences(request: &str) -> Vec<Range<usize>> {
     let mut start = 0;
     let mut push = |start: usize, end: usize| {
         let text = request.get(start..end).unwrap_or_default();
-        let before = text.len()
-            - text
-                .trim_start_matches(|c: char| {
-                    c.is_whitespace() || "-*•>#+".contains(c) && !is_channel(text.trim_start())
-                })
-                .len();
-        let text = text.trim();
+        let mut rest = text.trim_start();
+        while let Some(item) = rest
+            .strip_prefix(['-', '*', '•', '>', '#', '+'])
+            .filter(|item| item.starts_with([' ', '\t', '#']))
+        {
+            rest = item.trim_start();
+        }
+        let before = text.len() - rest.len();
+        let text = rest.trim_end();
         let numbered = text.split_once(['.', ')']).is_some_and(|(number, rest)| {
             !number.is_empty()
                 && number.len() <= 2
@@ -228,10 +230,6 @@ fn sentences(request: &str) -> Vec<Range<usize>> {
     }
     push(start, request.len());
     found
-}
-
-fn is_channel(text: &str) -> bool {
-    text.strip_prefix('#').is_some_and(|rest| rest.starts_with(char::is_alphanumeric))
 }
 
 /// Signs that are words of their own.

@@ -1,5 +1,6 @@
 //! `portcullis policy`: work on a bundle's rules, a file each.
 
+mod compile;
 mod diff;
 mod differences;
 mod lint;
@@ -14,6 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   portcullis policy test --bundle my-bundle
   portcullis policy lint --bundle my-bundle
+  portcullis policy compile request.md --bundle my-bundle
   portcullis policy diff old-bundle new-bundle traces.jsonl";
 
 /// Work on the rules of a bundle
@@ -28,6 +30,7 @@ pub(crate) struct Args {
 enum Command {
     Test(test::Args),
     Lint(lint::Args),
+    Compile(compile::Args),
     Diff(diff::Args),
     Schema(schema::Args),
 }
@@ -36,6 +39,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match &args.command {
         Command::Test(args) => test::run(args, global),
         Command::Lint(args) => lint::run(args, global),
+        Command::Compile(args) => compile::run(args, global),
         Command::Diff(args) => diff::run(args, global),
         Command::Schema(args) => schema::run(args, global),
     }

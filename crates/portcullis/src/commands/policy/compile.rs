@@ -1,0 +1,192 @@
+//! `portcullis policy compile`: from a request in plain English to a draft.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use annotate_snippets::Level;
+use portcullis_compile::answers::Answer;
+use portcullis_compile::draft::{Draft, REQUEST_BYTES_MAX};
+use portcullis_compile::spec::Spec;
+use portcullis_core::bundle::Diagnostic;
+use portcullis_session::cases::{CaseFile, run_file};
+use serde_json::{Value, json};
+
+use crate::bundle::BundleArg;
+use crate::cli::Global;
+use crate::exit;
+use crate::failure::{Failure, render};
+use crate::input;
+use crate::out::{self, Out, clean_line, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  portcullis policy compile refunds.md --bundle mine
+  portcullis policy compile refunds.md --spec tools.json -o draft
+  portcullis policy compile refunds.md --answer 'window=per day' -o draft
+
+Reads a request such as `Only support leads may issue refunds`, and writes a \
+draft: files of a bundle, tests, and what was understood, in other words. No \
+model is asked. What the request leaves open is a question: answer it with \
+--answer, or accept the defaults that are shown with --accept-defaults. What \
+cannot be read in one way is never guessed.
+
+Exit codes: 0 compiled and its tests pass, 1 its tests fail, 2 questions are \
+open or a part is refused, 3 a file could not be read.";
+
+/// The largest file of tools that is read.
+const SPEC_BYTES_MAX: usize = 4 << 20;
+/// How often accepted defaults may raise further questions.
+const ROUNDS_MAX: usize = 8;
+
+/// Compile a request in plain English to a draft of rules
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// The request; `-` for standard input
+    #[arg(value_name = "REQUEST")]
+    request: PathBuf,
+    /// The tools as `tools/list` of MCP gives them; those of the bundle if left out
+    #[arg(long, value_name = "FILE")]
+    spec: Option<PathBuf>,
+    #[command(flatten)]
+    bundle: BundleArg,
+    /// Answer a question; can be given several times
+    #[arg(long = "answer", value_name = "QUESTION=ANSWER")]
+    answers: Vec<String>,
+    /// Accept the default of every question that has one
+    #[arg(long)]
+    accept_defaults: bool,
+    /// Write the draft into this folder, which must not exist
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let request = input::text(&args.request, REQUEST_BYTES_MAX)?;
+    let spec = spec(args)?;
+    let name = name(&args.request);
+    let mut answers: Vec<Answer> = args
+        .answers
+        .iter()
+        .map(|text| Answer::parse(text).map_err(Failure::usage))
+        .collect::<Result<_, _>>()?;
+    let mut draft = Draft::compile(&name, &request, &spec, &answers);
+    for _ in 0..ROUNDS_MAX {
+        let defaults =
+            draft.questions.iter().filter(|question| args.accept_defaults && question.default.is_some());
+        let accepted: Vec<Answer> =
+            defaults.map(|question| Answer { question: question.id.clone(), text: String::new() }).collect();
+        if accepted.is_empty() {
+            break;
+        }
+        answers.extend(accepted);
+        draft = Draft::compile(&name, &request, &spec, &answers);
+    }
+    let is_open = !draft.questions.is_empty() || !draft.refusals.is_empty();
+    let tried = if is_open { Vec::new() } else { tried(&draft, &spec) };
+    if let Some(folder) = &args.output {
+        write(&draft, folder)?;
+    }
+    show(&draft, &tried, args, global)?;
+    Ok(match (is_open, tried.is_empty()) {
+        (true, _) => exit::INCOMPLETE,
+        (false, true) => exit::YES,
+        (false, false) => exit::NO,
+    })
+}
+
+fn spec(args: &Args) -> Result<Spec, Failure> {
+    let Some(path) = &args.spec else {
+        return Ok(Spec::of_registry(&args.bundle.open()?.bundle.registry));
+    };
+    let text = input::text(path, SPEC_BYTES_MAX)?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| input::unreadable(path, error))?;
+    Spec::of_json(&value)
+        .map_err(|error| input::unreadable(path, error).help("give it the answer of `tools/list`"))
+}
+
+/// The name of a draft: that of the request's file.
+fn name(request: &Path) -> String {
+    let stem = request.file_stem().and_then(|stem| stem.to_str()).filter(|stem| *stem != input::STDIN);
+    let plain: String = stem
+        .unwrap_or("request")
+        .to_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    let plain: String = plain.trim_matches('-').chars().take(20).collect();
+    if plain.is_empty() { "request".to_owned() } else { plain }
+}
+
+/// What its tests show on a bundle that has these tools, and lets every call pass that the draft does not stop.
+fn tried(draft: &Draft, spec: &Spec) -> Vec<String> {
+    let files = draft.laid_over(&spec.open_bundle());
+    let file = match CaseFile::parse(&draft.tests) {
+        Ok(file) => file,
+        Err(error) => return vec![format!("line {} of its tests: {}", error.line, error.message)],
+    };
+    let report = run_file(&file, &files, &Arc::new(portcullis_session::policy::pipeline()));
+    report.mismatches.iter().map(|mismatch| format!("{}: {}", mismatch.case, mismatch.message)).collect()
+}
+
+fn write(draft: &Draft, folder: &Path) -> Result<(), Failure> {
+    let failed =
+        |error: std::io::Error| Failure::unreadable(format!("cannot write `{}`: {error}", folder.display()));
+    fs::create_dir(folder).map_err(failed)?;
+    let record =
+        serde_json::to_string_pretty(draft).map_err(|error| Failure::unreadable(error.to_string()))?;
+    fs::write(folder.join("draft.json"), record + "\n").map_err(failed)?;
+    fs::write(folder.join("request.md"), &draft.request).map_err(failed)?;
+    let tests = (draft.tests_path(), draft.tests.clone());
+    for (path, text) in draft.files.iter().map(|(path, text)| (path.clone(), text.clone())).chain([tests]) {
+        let path = folder.join(path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(failed)?;
+        }
+        fs::write(path, text).map_err(failed)?;
+    }
+    if !draft.settings.is_empty() {
+        fs::write(folder.join("portcullis.toml.add"), &draft.settings).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn show(draft: &Draft, tried: &[String], args: &Args, global: &Global) -> Result<(), Failure> {
+    let mut out = Out::new();
+    if global.json {
+        out.json(&json!({"record": "draft", "draft": draft, "failures": tried}))?;
+        return out.finish();
+    }
+    let path = args.request.display().to_string();
+    for sentence in &draft.meaning {
+        out.line(format_args!("  {}", clean_line(sentence)))?;
+    }
+    for question in &draft.questions {
+        let help = match &question.default {
+            Some(default) => format!("--answer {}=…, or --accept-defaults for `{default}`", question.id),
+            None => format!("--answer '{}=…'", question.id),
+        };
+        let message = format!("{} [{}]", question.text, question.id);
+        let place = Diagnostic::new(&path, &draft.read_as, question.span.clone(), message).help(help);
+        out.line(format_args!("{}\n", render(Level::WARNING, &place, &path, &draft.read_as)))?;
+    }
+    for refusal in &draft.refusals {
+        let place = Diagnostic::new(&path, &draft.read_as, refusal.span.clone(), refusal.message.clone())
+            .help(refusal.help.clone());
+        out.line(format_args!("{}\n", render(Level::ERROR, &place, &path, &draft.read_as)))?;
+    }
+    for failure in tried {
+        out.line(format_args!("{}FAIL{:#} {}", out::BAD, out::BAD, clean_line(failure)))?;
+    }
+    let rules = count(draft.rules.len(), "rule", "rules");
+    let open = count(draft.questions.len() + draft.refusals.len(), "point is open", "points are open");
+    let good = tried.is_empty() && draft.questions.is_empty() && draft.refusals.is_empty();
+    let style = if good { out::GOOD } else { out::NOTICE };
+    let tests = draft.tests.matches("```run").count();
+    out.line(format_args!(
+        "{style}{rules}, {open}{style:#}; {} of {tests} generated tests fail",
+        tried.len()
+    ))?;
+    out.finish()
+}
