@@ -61,7 +61,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
 /// # Errors
 /// [`DaemonError`]: what keeps it from serving, and what to do about it.
 pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result<(), DaemonError> {
-    let (judges, models, work) = own_sources(&mut extensions, &options.home);
+    let own = OwnSources::join(&mut extensions, &options.home);
     let tally = tally(&options, &mut extensions);
     let given = options.bundle.as_deref().map(std::path::absolute).transpose();
     let given = given.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
@@ -82,9 +82,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     ledger.set_anchor(log.anchor());
     let gate = Gate::extended(ledger, bundles, extensions);
     let gate = gate.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
-    judges.answer_for(&gate);
-    models.answer_for(&gate);
-    work.answer_for(&gate);
+    own.answer_for(&gate);
     tell_freezes(&gate).await?;
     let listings = Arc::new(Listings::at(options.home.listings()));
     let own_state = options.home.path().display().to_string();
@@ -145,17 +143,29 @@ fn beside(gate: &Arc<Gate>, shared: Shared) -> [JoinHandle<()>; 3] {
     [tokio::spawn(tell_summaries(Arc::clone(gate))), tokio::spawn(telling), tokio::spawn(looking)]
 }
 
-/// Adds the daemon's own sources of facts, unless others of their names are there. Three of them ask the gate in turn.
-fn own_sources(
-    extensions: &mut Extensions,
-    home: &Home,
-) -> (Arc<ContractSource>, Arc<CallModels>, WorkSource) {
-    let judges = ContractSource::join(&mut extensions.sources);
-    let models = CallModels::join(&mut extensions.sources);
-    let (level, work) = (LevelSource::default(), WorkSource::new(Checks::new(home.forges())));
-    let sources = std::mem::take(&mut extensions.sources);
-    extensions.sources = sources.or_with(Arc::new(level)).or_with(Arc::new(work.clone()));
-    (judges, models, work)
+/// The daemon's own sources of facts that ask the gate in turn.
+struct OwnSources {
+    judges: Arc<ContractSource>,
+    models: Arc<CallModels>,
+    work: WorkSource,
+}
+
+impl OwnSources {
+    /// Adds all of the daemon's own, unless others of their names are there.
+    fn join(extensions: &mut Extensions, home: &Home) -> Self {
+        let judges = ContractSource::join(&mut extensions.sources);
+        let models = CallModels::join(&mut extensions.sources);
+        let (level, work) = (LevelSource::default(), WorkSource::new(Checks::new(home.forges())));
+        let sources = std::mem::take(&mut extensions.sources);
+        extensions.sources = sources.or_with(Arc::new(level)).or_with(Arc::new(work.clone()));
+        Self { judges, models, work }
+    }
+
+    fn answer_for(&self, gate: &Arc<Gate>) {
+        self.judges.answer_for(gate);
+        self.models.answer_for(gate);
+        self.work.answer_for(gate);
+    }
 }
 
 /// Takes hold of the state folder, unless another daemon has it.
