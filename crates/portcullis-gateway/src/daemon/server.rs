@@ -97,7 +97,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
         replies: Arc::new(Semaphore::new(api::REPLIES_AT_ONCE)),
         bodies: Arc::new(Semaphore::new(api::BODIES_BYTES_MAX >> 10)),
         exports: Shares::new(api::EXPORTS_OF_AGENT, api::EXPORTS_AT_ONCE),
-        checks: work.checks(),
+        checks: own.work.checks(),
         packs: Arc::new(Semaphore::new(api::PACKS_AT_ONCE)),
         queue: Arc::default(),
         webhooks: Arc::default(),
