@@ -80,7 +80,7 @@ impl FactSource for SecondOpinion {
     }
 
     fn wait(&self, question: &Question) -> Option<Duration> {
-        question.shown.bundle.second_opinion.as_ref().map(|model| time(model) + GRACE)
+        question.shown.bundle.call_models.second_opinion.as_ref().map(|model| time(model) + GRACE)
     }
 
     fn answer<'a>(&'a self, question: &'a Question) -> Answer<'a> {
@@ -99,7 +99,7 @@ impl FactSource for SecondOpinion {
 }
 
 async fn opinion(shown: &Shown) -> Result<Opinion, String> {
-    let (Some(named), Some(asked)) = (&shown.bundle.second_opinion, &shown.second_opinion) else {
+    let (Some(named), Some(asked)) = (&shown.bundle.call_models.second_opinion, &shown.second_opinion) else {
         return Err("nothing is asked".to_owned());
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
@@ -126,7 +126,7 @@ impl FactSource for Written {
     }
 
     fn wait(&self, question: &Question) -> Option<Duration> {
-        question.shown.bundle.per_action.as_ref().map(|settings| time(&settings.model) + GRACE)
+        question.shown.bundle.call_models.per_action.as_ref().map(|settings| time(&settings.model) + GRACE)
     }
 
     fn answer<'a>(&'a self, question: &'a Question) -> Answer<'a> {
@@ -142,7 +142,7 @@ impl FactSource for Written {
 
 async fn written(shown: &Shown) -> Result<serde_json::Value, String> {
     let (Some(settings), Some(asked), Some(told)) =
-        (&shown.bundle.per_action, &shown.per_action, &shown.told)
+        (&shown.bundle.call_models.per_action, &shown.per_action, &shown.told)
     else {
         return Err("nothing is asked".to_owned());
     };

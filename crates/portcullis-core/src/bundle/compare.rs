@@ -97,9 +97,8 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
         escalation,
         scores,
         contracts,
-        contract_model,
-        second_opinion,
-        per_action,
+        contract_model: _,
+        call_models: _,
         monitors,
         access,
         programs,
@@ -139,9 +138,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     let rank = |scores: Scores| u32::from(scores == Scores::Stop);
     found.ranked("[monitors] scores", rank(*scores), rank(new.scores), scores, &new.scores);
     found.contracts(contracts, &new.contracts);
-    found.contract_model(contract_model.as_ref(), new.contract_model.as_ref());
-    found.second_opinion(second_opinion.as_ref(), new.second_opinion.as_ref());
-    found.per_action(per_action.as_ref(), new.per_action.as_ref());
+    found.models(old, new);
     found.monitors(monitors, &new.monitors);
     found.access(access, &new.access);
     found.programs((programs, engines), (&new.programs, &new.engines));

@@ -18,8 +18,8 @@ use super::placed::{GivenAttribute, Placed, VERDICTS, placed};
 use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns};
 use super::toml_table::{File, Table};
 use super::{
-    Activities, Activity, ApprovalSettings, Bundle, CallModel, ContainSettings, ContractModel,
-    ContractSettings, Credential, EngineSettings, MonitorSettings, PerAction, Plan, Programs, Scores,
+    Activities, Activity, ApprovalSettings, Bundle, CallModels, ContainSettings, ContractModel,
+    ContractSettings, Credential, EngineSettings, MonitorSettings, Plan, Programs, Scores,
     VerificationSettings, WorkSettings, activities, containment, contract_model, contracts, credentials,
     engines, escalation, flow, ledger, loops, models, monitors, plans, policies, read_effects, scores,
     sequences, tools, verification, work,
@@ -99,8 +99,7 @@ struct Main {
     sources: Vec<Placed<String>>,
     access: AccessSettings,
     contract_model: Option<ContractModel>,
-    second_opinion: Option<CallModel>,
-    per_action: Option<PerAction>,
+    call_models: CallModels,
 }
 
 pub(super) fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Bundle, Vec<Diagnostic>> {
@@ -310,8 +309,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     let escalation = table.table("escalation").map(|table| escalation::read(file, table));
     let scores = table.table("monitors").map(scores::read);
     let contract_model = table.table("contracts").and_then(|table| contract_model::read(file, table));
-    let second_opinion = table.table("second_opinion").and_then(|table| models::second_opinion(file, table));
-    let per_action = table.table("per_action").and_then(|table| models::per_action(file, table));
+    let call_models = models::read(file, table);
     let verification = table.table("verification").map(|table| verification::read(file, table));
     let (verification, sources) = verification.unzip();
     Main {
@@ -328,8 +326,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         scores: scores.unwrap_or_default(),
         access: access.unwrap_or_default(),
         contract_model,
-        second_opinion,
-        per_action,
+        call_models,
         mode: mode.unwrap_or_default(),
         unknown_tools: unknown_tools.unwrap_or(Verdict::Review),
         trust_hints,
@@ -371,9 +368,7 @@ fn place_of(wanted: &Placed<String>, names: &[&str], diagnostics: &mut Vec<Diagn
 fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> Option<Bundle> {
     // A policy that could not be read is missing below; that it is missing is not a mistake of its own.
     let unread = diagnostics.iter().any(|diagnostic| diagnostic.file.starts_with("policies/"));
-    check_tools(&parts, diagnostics);
-    check_policies(&parts, diagnostics);
-    check_contracts(&parts, diagnostics);
+    check_parts(&parts, diagnostics);
     let main = parts.main?;
     let (policies, policy_places) = unplaced(parts.policies);
     let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
@@ -417,8 +412,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         scores: main.scores,
         contracts,
         contract_model: main.contract_model,
-        second_opinion: main.second_opinion,
-        per_action: main.per_action,
+        call_models: main.call_models,
         verification: main.verification,
         monitors: parts.monitors.map_or_else(MonitorSettings::built_in, Arc::new),
         access: AccessSettings { files: parts.access, ..main.access },
@@ -437,6 +431,13 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         tool_places,
         authority_entries,
     })
+}
+
+/// Checks what files of one kind say of each other.
+fn check_parts(parts: &Parts, diagnostics: &mut Vec<Diagnostic>) {
+    check_tools(parts, diagnostics);
+    check_policies(parts, diagnostics);
+    check_contracts(parts, diagnostics);
 }
 
 /// The restricted keywords of all policies.

@@ -71,7 +71,7 @@ pub use flow::FlowSettings;
 pub use ledger::{AnchorTime, LedgerSettings};
 pub use lint::Lint;
 pub use loops::LoopSettings;
-pub use models::{CallModel, PerAction};
+pub use models::{CallModel, CallModels, PerAction};
 pub use monitors::{ACTS, Met, MonitorSettings, Need, Pattern, Places, Weights};
 pub use profiles::{BUILT_IN_PROFILES, built_in_profile, read_profile, registries};
 pub use programs::{NAME_BYTES_MAX, Programs};

@@ -44,6 +44,15 @@ pub struct PerAction {
     pub specification: String,
 }
 
+/// The models that are asked about calls; none unless they are named.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallModels {
+    /// Asked about calls which would be held on one kind of evidence alone; none: they are held.
+    pub second_opinion: Option<CallModel>,
+    /// Writes programs for single calls.
+    pub per_action: Option<PerAction>,
+}
+
 /// Milliseconds for an answer of one word.
 const OPINION_MS: u32 = 3_000;
 /// Milliseconds for a plan, a program and its errors.
@@ -55,13 +64,22 @@ const TEXT_BYTES_MAX: usize = 64 << 10;
 /// Tools with programs of their own.
 const TOOLS_MAX: usize = 256;
 
-pub(super) fn second_opinion(file: &File<'_>, mut table: Table<'_, '_>) -> Option<CallModel> {
+pub(super) fn read(file: &File<'_>, table: &mut Table<'_, '_>) -> CallModels {
+    let opinion = table.table("second_opinion");
+    let per_action = table.table("per_action");
+    CallModels {
+        second_opinion: opinion.and_then(|table| second_opinion(file, table)),
+        per_action: per_action.and_then(|table| self::per_action(file, table)),
+    }
+}
+
+fn second_opinion(file: &File<'_>, mut table: Table<'_, '_>) -> Option<CallModel> {
     let model = model(file, &mut table, OPINION_MS);
     table.finish();
     model
 }
 
-pub(super) fn per_action(file: &File<'_>, mut table: Table<'_, '_>) -> Option<PerAction> {
+fn per_action(file: &File<'_>, mut table: Table<'_, '_>) -> Option<PerAction> {
     let span = table.span.clone();
     let wrong = |message: String| file.report(file.at(span.clone(), message));
     let model = model(file, &mut table, PROGRAM_MS);
@@ -130,12 +148,12 @@ mod tests {
     #[test]
     fn models_about_calls_are_off_unless_they_are_named() {
         let bundle = load("").unwrap();
-        assert_eq!((bundle.second_opinion, bundle.per_action), (None, None));
+        assert_eq!(bundle.call_models, CallModels::default());
         let bundle = load(&format!("[second_opinion]\n{MODEL}")).unwrap();
-        assert_eq!(bundle.second_opinion.unwrap().time_ms, OPINION_MS);
+        assert_eq!(bundle.call_models.second_opinion.unwrap().time_ms, OPINION_MS);
         let per_action = format!("[per_action]\n{MODEL}tools = ['refund']\nrequests = 'No refunds.'\n");
         let bundle = load(&per_action).unwrap();
-        assert_eq!(bundle.per_action.unwrap().tools, ["refund"]);
+        assert_eq!(bundle.call_models.per_action.unwrap().tools, ["refund"]);
     }
 
     #[test]

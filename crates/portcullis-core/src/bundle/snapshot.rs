@@ -16,7 +16,7 @@ use super::engines::EngineSettings;
 use super::flow::FlowSettings;
 use super::ledger::LedgerSettings;
 use super::loops::LoopSettings;
-use super::models::{CallModel, PerAction};
+use super::models::CallModels;
 use super::monitors::MonitorSettings;
 use super::programs::Programs;
 use super::scores::Scores;
@@ -76,10 +76,8 @@ pub struct Bundle {
     pub contracts: Vec<ContractSettings>,
     /// The model that may be asked about contracts.
     pub contract_model: Option<ContractModel>,
-    /// The model that is asked about calls which would be held on one kind of evidence alone; none: they are held.
-    pub second_opinion: Option<CallModel>,
-    /// Programs that a model writes for single calls.
-    pub per_action: Option<PerAction>,
+    /// The models that are asked about calls.
+    pub call_models: CallModels,
     /// What the monitors of a run look for.
     pub monitors: Arc<MonitorSettings>,
     /// Who may do what.

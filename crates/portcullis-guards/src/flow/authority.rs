@@ -71,7 +71,7 @@ impl Guard<RunMemory> for Authority {
     }
 
     fn wants(&self, context: &Context<'_>, pending: &Pending<'_>) -> Vec<FactRequest> {
-        if context.bundle.second_opinion.is_none() {
+        if context.bundle.call_models.second_opinion.is_none() {
             return Vec::new();
         }
         question(context, pending).into_iter().collect()

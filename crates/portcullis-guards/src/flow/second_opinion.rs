@@ -48,7 +48,7 @@ impl Asked {
     /// What is asked about a call that is to be held for this reason; none where that is not to be asked: the bundle names no
     /// model, the reason is not of the grey zone, or there is nothing to compare.
     pub fn of(context: &Context<'_>, action: &Action, reason: &Reason) -> Option<Self> {
-        context.bundle.second_opinion.as_ref()?;
+        context.bundle.call_models.second_opinion.as_ref()?;
         if !reason.is_grey() {
             return None;
         }

@@ -29,7 +29,7 @@ pub struct Asked {
 impl Asked {
     /// What is asked about an action; none where its tool is not named, or the bundle names no model.
     pub fn of(context: &Context<'_>, action: &Action) -> Option<Self> {
-        let settings = context.bundle.per_action.as_ref()?;
+        let settings = context.bundle.call_models.per_action.as_ref()?;
         let tool = action.tool()?;
         if !settings.tools.iter().any(|name| name == tool) {
             return None;
@@ -54,5 +54,5 @@ impl Asked {
 /// The question about what is pending.
 pub(super) fn question(context: &Context<'_>, pending: &Pending<'_>) -> Option<FactRequest> {
     let Subject::Action(action) = pending.subject else { return None };
-    Some(Asked::of(context, action)?.question(context.bundle.per_action.as_ref()?))
+    Some(Asked::of(context, action)?.question(context.bundle.call_models.per_action.as_ref()?))
 }

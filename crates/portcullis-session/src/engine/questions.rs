@@ -25,8 +25,8 @@ impl Engine {
             CONTAIN_SOURCE => proposal.contains,
             program::SOURCE => !self.bundle.programs.is_empty(),
             program::ENGINE_SOURCE => !self.bundle.engines.is_empty(),
-            second_opinion::SOURCE => self.bundle.second_opinion.is_some(),
-            per_action::SOURCE => self.bundle.per_action.is_some(),
+            second_opinion::SOURCE => self.bundle.call_models.second_opinion.is_some(),
+            per_action::SOURCE => self.bundle.call_models.per_action.is_some(),
             _ => true,
         };
         let names = self.pipeline.sources(Hook::Action).filter(is_asked);

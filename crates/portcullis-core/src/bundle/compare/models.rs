@@ -1,11 +1,18 @@
 //! Models that are asked about calls.
 
-use super::super::{CallModel, PerAction};
+use super::super::{Bundle, CallModel, PerAction};
 use super::{Direction, Found};
 
 impl Found {
+    pub(super) fn models(&mut self, old: &Bundle, new: &Bundle) {
+        self.contract_model(old.contract_model.as_ref(), new.contract_model.as_ref());
+        let (old, new) = (&old.call_models, &new.call_models);
+        self.second_opinion(old.second_opinion.as_ref(), new.second_opinion.as_ref());
+        self.per_action(old.per_action.as_ref(), new.per_action.as_ref());
+    }
+
     /// A model that is asked may lift a hold.
-    pub(super) fn second_opinion(&mut self, old: Option<&CallModel>, new: Option<&CallModel>) {
+    fn second_opinion(&mut self, old: Option<&CallModel>, new: Option<&CallModel>) {
         match (old, new) {
             (Some(old), Some(new)) => self.call_model("[second_opinion]", old, new),
             (None, Some(new)) => {
@@ -19,7 +26,7 @@ impl Found {
     }
 
     /// What is written for single calls can only narrow.
-    pub(super) fn per_action(&mut self, old: Option<&PerAction>, new: Option<&PerAction>) {
+    fn per_action(&mut self, old: Option<&PerAction>, new: Option<&PerAction>) {
         let (old, new) = match (old, new) {
             (Some(old), Some(new)) => (old, new),
             (None, Some(new)) => {
