@@ -135,8 +135,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.authority(authority, &new.authority);
     found.verification(verification.as_ref(), new.verification.as_ref());
     found.escalation(escalation, &new.escalation);
-    let rank = |scores: Scores| u32::from(scores == Scores::Stop);
-    found.ranked("[monitors] scores", rank(*scores), rank(new.scores), scores, &new.scores);
+    found.scores(*scores, new.scores);
     found.contracts(contracts, &new.contracts);
     found.models(old, new);
     found.monitors(monitors, &new.monitors);
@@ -208,6 +207,11 @@ impl Found {
                 self.push(format!("{part} `{name}`"), shown(before), shown(after), Direction::Changed);
             }
         }
+    }
+
+    fn scores(&mut self, old: Scores, new: Scores) {
+        let rank = |scores: Scores| u32::from(scores == Scores::Stop);
+        self.ranked("[monitors] scores", rank(old), rank(new), &old, &new);
     }
 
     /// Programs, what they load, and engines.
