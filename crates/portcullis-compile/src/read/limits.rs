@@ -519,9 +519,7 @@ fn note_scope(found: &Found, tool: &Tool, at: usize, range: Range<usize>, scope:
             scope.key = Some(own.name.clone());
             scope.noun = first.text.clone();
         }
-    } else if strong && ACTORS.contains(&first.text.as_str())
-        || strong && words.iter().any(|word| ACTORS.contains(&word.text.as_str()))
-    {
+    } else if strong && words.iter().any(|word| ACTORS.contains(&word.text.as_str())) {
         scope.actor = true;
     } else if strong
         && look.is_any(at, &["per", "each", "every", "and"])

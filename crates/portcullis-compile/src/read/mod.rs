@@ -14,6 +14,7 @@ mod orders;
 mod people;
 mod quantity;
 mod required;
+mod rest;
 mod times;
 mod tools;
 mod values;

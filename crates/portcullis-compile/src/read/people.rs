@@ -289,6 +289,7 @@ fn is_person(word: &str) -> bool {
     .any(|end| word.ends_with(end))
 }
 
+#[expect(clippy::too_many_lines, reason = "one list of forms, in the order in which they are looked for")]
 fn only(look: &mut Look, tools: &Tools<'_>, who: &mut Who) {
     // `only by storage admins`, `by storage admins only`, `reserved for managers`
     let only_somewhere = look.find(&["only|solely|exclusively|reserved|restricted|nobody", "no one"]);
