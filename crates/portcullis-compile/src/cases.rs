@@ -40,7 +40,8 @@ pub fn runs(rules: &[Rule], spec: &Spec) -> Vec<Run> {
     for rule in rules {
         let mut of_rule: Vec<Run> = Vec::new();
         for tool in &rule.tools {
-            let setting = Setting { caller: Caller::default(), call: plain(spec, tool) };
+            let caller = Caller { roles: admitted(rules, tool), ..Caller::default() };
+            let setting = Setting { caller, call: plain(spec, tool) };
             match &rule.past {
                 None => of_rule.extend(single(rule, &setting)),
                 Some(past) => of_rule.extend(over_time(past, &setting, spec)),
@@ -59,6 +60,19 @@ pub fn runs(rules: &[Rule], spec: &Spec) -> Vec<Run> {
         });
     }
     runs
+}
+
+/// Roles with which the rules about who may call a tool let it pass: otherwise no test reaches the others.
+fn admitted(rules: &[Rule], tool: &str) -> Vec<String> {
+    let of = |condition: &Condition| match condition {
+        Condition::Not(inner) => match inner.as_ref() {
+            Condition::Role(roles) => roles.first().cloned(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let about = rules.iter().filter(|rule| rule.tools.iter().any(|known| known == tool));
+    about.flat_map(|rule| &rule.when).filter_map(of).collect()
 }
 
 /// The tests as Markdown, for `policy test`.

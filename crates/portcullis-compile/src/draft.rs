@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use portcullis_core::id::{Digest, DigestBuilder};
+use portcullis_core::id::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::answers::Answer;
@@ -201,15 +201,6 @@ impl Draft {
         format!("tests/{}.md", self.name)
     }
 
-    /// Names the request with its answers.
-    pub fn request_digest(&self) -> Digest {
-        let digest = DigestBuilder::new("portcullis/request/v1").part(self.request.as_bytes());
-        let answered = self.answers.iter().fold(digest, |digest, answer| {
-            digest.part(answer.question.as_bytes()).part(answer.text.as_bytes())
-        });
-        answered.finish()
-    }
-
     /// The files of a bundle with this draft in it. A file of the draft takes the place of one of the same path.
     pub fn laid_over(&self, base: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
         let mut files = base.clone();
@@ -224,5 +215,25 @@ impl Draft {
             settings.extend_from_slice(self.settings.as_bytes());
         }
         files
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_program_of_somebody_else_is_held_to_the_same_tests() {
+        let spec = Spec::of_json(&json!([{"name": "issue_refund", "arguments": {}}])).unwrap();
+        let request = "Only support leads may issue refunds.";
+        let own = Draft::compile("refunds", request, &spec, &[]);
+        let origin = Origin::Person { name: "ann".to_owned() };
+        let source = "def check(action, run, principal):\n    return None\n";
+        let theirs = Draft::of_program("refunds", request, &spec, &[], source, origin);
+        assert_eq!((&theirs.tests, &theirs.meaning), (&own.tests, &own.meaning));
+        assert_eq!(theirs.files.values().collect::<Vec<_>>(), [source]);
+        assert!(own.tests.contains("=> deny") && own.tests.contains("=> allow"));
     }
 }

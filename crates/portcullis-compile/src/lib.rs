@@ -9,7 +9,7 @@
 //! [`read`] is a tolerant grammar over normalised English: it looks for who, which calls, how many, how much, when, and
 //! what came before, and every word that it cannot place is a question with the word underlined. [`rule::Rule`] is what
 //! it finds. [`draft::Draft`] is the one room that everything enters, also a program that somebody else wrote: a person,
-//! or a model. [`check`] executes a draft against its tests and against mutants of itself; what executes is handed in.
+//! or a model. [`mutants`] are rules with one thing changed, which the generated tests have to tell from the rules.
 //!
 //! The crate is pure. It knows the bundle's formats and never runs one.
 
@@ -19,6 +19,7 @@ pub mod draft;
 pub mod emit;
 pub mod english;
 pub mod meaning;
+pub mod mutants;
 pub mod read;
 pub mod rule;
 pub mod spec;

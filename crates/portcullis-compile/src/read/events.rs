@@ -61,6 +61,7 @@ const HUMANS: &[&str] = &[
 ];
 
 /// Reads that an approval is needed, and takes the words.
+#[expect(clippy::too_many_lines, reason = "one list of forms, in the order in which they are looked for")]
 pub(super) fn approval(look: &mut Look, tools: &Tools<'_>) -> Option<Approval> {
     if let Some(found) = verb(look, tools) {
         return Some(found);

@@ -5,15 +5,19 @@
 //! neither a tool's nor empty of content, is a question: a rule is never made of half a sentence.
 
 mod clause;
+mod content;
 mod context;
 mod events;
 mod lexicon;
 mod limits;
 mod look;
+mod names;
 mod orders;
 mod people;
 mod quantity;
 mod required;
+mod rest;
+mod scope;
 mod times;
 mod tools;
 mod values;

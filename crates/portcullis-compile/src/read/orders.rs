@@ -77,6 +77,7 @@ fn tools(
 }
 
 /// `between two reboots of the same host there must be at least 10 minutes`
+#[expect(clippy::too_many_lines, reason = "one list of forms, in the order in which they are looked for")]
 fn gap(context: &mut Context<'_>, look: &Look, clause: &Clause) -> bool {
     let lead = look.find(&[
         "between two|any|2|consecutive|successive|each|the? two|2?",

@@ -79,13 +79,13 @@ pub(super) struct Timing {
 pub(super) fn weekday(word: &str) -> Option<u8> {
     let word = word.trim_end_matches('s');
     let short = |day: &&str| *day == word || (word.len() >= 3 && word.len() <= 5 && day.starts_with(word));
-    DAYS.iter().position(|day| short(&day)).and_then(|place| u8::try_from(place).ok())
+    DAYS.iter().position(short).and_then(|place| u8::try_from(place).ok())
 }
 
 fn month(word: &str) -> Option<u32> {
     let fits =
         |month: &&str| *month == word || (word.len() >= 3 && word.len() <= 4 && month.starts_with(word));
-    let place = MONTHS.iter().position(|month| fits(&month))?;
+    let place = MONTHS.iter().position(fits)?;
     u32::try_from(place + 1).ok()
 }
 

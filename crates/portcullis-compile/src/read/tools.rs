@@ -429,9 +429,7 @@ pub(super) fn values(argument: &Argument) -> Vec<String> {
     let text = text.rsplit("such as ").next().unwrap_or_default();
     let list = text.replace(" or ", ", ").replace(" and ", ", ").replace('/', ", ").replace(" | ", ", ");
     let pieces: Vec<&str> = list.split(',').map(str::trim).filter(|piece| !piece.is_empty()).collect();
-    let plain = pieces
-        .iter()
-        .all(|piece| piece.split_whitespace().count() <= 2 && !piece.contains(|c: char| c == '"'));
+    let plain = pieces.iter().all(|piece| piece.split_whitespace().count() <= 2 && !piece.contains('"'));
     if pieces.len() < 2 || !plain {
         return Vec::new();
     }

@@ -79,8 +79,7 @@ pub(super) fn read(look: &mut Look, tool: &Tool, negative: bool) -> Vec<Value> {
             continue;
         }
         let word = look.text(at).to_owned();
-        let quoted = look.words.get(at).is_some_and(|word| word.quoted);
-        for (argument, test) in literal(tool, &word, quoted, negative) {
+        for (argument, test) in literal(tool, &word, negative) {
             add(&mut found, &argument, test, at);
         }
         for argument in &tool.arguments {
@@ -137,7 +136,7 @@ fn quoted_rest(look: &Look, tool: &Tool, found: &mut Vec<Value>) {
     }
 }
 
-fn literal(tool: &Tool, word: &str, quoted: bool, negative: bool) -> Vec<(String, Test)> {
+fn literal(tool: &Tool, word: &str, negative: bool) -> Vec<(String, Test)> {
     let of = |fits: fn(&Argument) -> bool| {
         tool.arguments.iter().filter(move |argument| fits(argument)).map(|argument| argument.name.clone())
     };
