@@ -28,7 +28,7 @@ pub type Source = Option<PathBuf>;
 /// All bundles in use.
 #[derive(Debug)]
 pub struct Bundles {
-    default: Source,
+    default: Mutex<Source>,
     /// The files of those that ship.
     shipped: BTreeMap<Source, BTreeMap<String, Vec<u8>>>,
     loaded: Mutex<BTreeMap<Source, Loaded>>,
@@ -62,6 +62,7 @@ impl Bundles {
     /// Starts with the default bundle: the folder, or what `shipped` holds.
     pub fn new(default: Source, shipped: &BTreeMap<String, Vec<u8>>) -> Result<Self, BundleError> {
         let shipped = [(None, shipped.clone())].into();
+        let default = Mutex::new(default);
         let bundles = Self { default, shipped, loaded: Mutex::default(), uses: AtomicU64::new(0) };
         bundles.get(None)?;
         Ok(bundles)
@@ -81,12 +82,26 @@ impl Bundles {
 
     /// The folder, or the default one where none is named.
     pub fn source(&self, folder: Option<&Path>) -> Source {
-        folder.map(Path::to_owned).or_else(|| self.default.clone())
+        folder.map(Path::to_owned).or_else(|| self.default())
+    }
+
+    fn default(&self) -> Source {
+        self.default.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes a folder the default bundle of new runs. Runs that are open go on under theirs.
+    ///
+    /// # Errors
+    /// The folder is not a bundle: the default stays as it was.
+    pub fn adopt(&self, folder: PathBuf) -> Result<(), BundleError> {
+        self.get(Some(&folder))?;
+        *self.default.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder);
+        Ok(())
     }
 
     /// Whether it is the default bundle: the one that the operator chose.
     pub fn is_default(&self, source: &Source) -> bool {
-        *source == self.default
+        *source == self.default()
     }
 
     /// The bundle in `folder`, or the default one. Loads it at first use.
@@ -224,7 +239,8 @@ impl Bundles {
 
     /// Why the latest change of the default bundle is not in force.
     pub fn refusal(&self) -> Option<String> {
-        self.lock().get(&self.default).and_then(|loaded| loaded.refused.clone())
+        let default = self.default();
+        self.lock().get(&default).and_then(|loaded| loaded.refused.clone())
     }
 
     /// Why changes of bundles that runs named are not in force.

@@ -207,6 +207,11 @@ impl Gate {
         &self.bundles
     }
 
+    /// The guards, for who judges beside the live runs.
+    pub fn pipeline(&self) -> &Arc<Pipeline> {
+        &self.pipeline
+    }
+
     /// Watches what becomes durable in live runs, from now on.
     pub fn watch(&self) -> CommitWatch {
         self.commits.watch()

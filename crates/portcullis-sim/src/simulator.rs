@@ -24,6 +24,7 @@ use portcullis_session::permit::Permit;
 use portcullis_session::run::Run;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc};
 
 use crate::answer::Notes;
 use crate::tools::{ToolError, ToolOutput, Workspace};
@@ -113,6 +114,59 @@ pub enum SimulationError {
     },
 }
 
+/// What became of a step, for who follows a simulation while it runs.
+#[derive(Debug, Clone)]
+pub struct StepOutcome {
+    /// Its place in the plan, from 0.
+    pub place: usize,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What was done.
+    pub enforced: Enforced,
+    /// The deciding rule, if there is one.
+    pub rule: Option<String>,
+    /// Its reason.
+    pub message: Option<String>,
+    /// The result of the tool, or why there is none.
+    pub result: Option<String>,
+}
+
+/// Follows a simulation, and may hold it between two steps.
+#[derive(Debug, Clone, Default)]
+pub struct Follower {
+    /// Is told the run.
+    pub opened: Option<mpsc::Sender<RunId>>,
+    /// Is told of each step. Has room for all steps of a plan, so that nobody is waited for.
+    pub steps: Option<mpsc::Sender<StepOutcome>>,
+    /// A step is taken for each permit; all at once where there is none. Closing it ends the plan where it is.
+    pub turns: Option<Arc<Semaphore>>,
+}
+
+impl Follower {
+    /// Waits for the turn of the next step; false where there is none.
+    async fn turn(&self) -> bool {
+        match &self.turns {
+            None => true,
+            Some(turns) => turns.acquire().await.map(tokio::sync::SemaphorePermit::forget).is_ok(),
+        }
+    }
+
+    fn told(&self, place: usize, judgement: &Judgement, result: Option<String>) {
+        let Some(steps) = &self.steps else { return };
+        let headline = judgement.decision.headline();
+        let outcome = StepOutcome {
+            place,
+            verdict: judgement.decision.verdict,
+            enforced: judgement.enforced,
+            rule: headline.map(|finding| finding.rule.to_string()),
+            message: headline.map(|finding| finding.message.clone()),
+            result,
+        };
+        // Who went away misses it.
+        let _ = steps.try_send(outcome);
+    }
+}
+
 /// Runs a plan of the gate's default bundle under one of its policies. The tools act on `folder`.
 pub async fn simulate(
     gate: &Arc<Gate>,
@@ -120,6 +174,18 @@ pub async fn simulate(
     policy: &str,
     folder: &Path,
     options: Options,
+) -> Result<Simulation, SimulationError> {
+    simulate_followed(gate, plan, policy, folder, options, &Follower::default()).await
+}
+
+/// The same, told to somebody who follows it.
+pub async fn simulate_followed(
+    gate: &Arc<Gate>,
+    plan: &str,
+    policy: &str,
+    folder: &Path,
+    options: Options,
+    follower: &Follower,
 ) -> Result<Simulation, SimulationError> {
     let (_, bundle) = gate.bundles().get(None).map_err(OpenError::from)?;
     let plan = find_plan(&bundle, plan)?.clone();
@@ -144,12 +210,25 @@ pub async fn simulate(
         })
         .await?;
     let run = opened.run;
+    if let Some(told) = &follower.opened {
+        let _ = told.try_send(run.id());
+    }
     run.input(plan.prompt.clone(), Label::User, Reach::Replace).await?;
-    let mut agent =
-        Agent { gate, bundle, run: Arc::clone(&run), workspace, notes: Notes::new(), stopped: None };
+    let mut agent = Agent {
+        gate,
+        bundle,
+        run: Arc::clone(&run),
+        workspace,
+        notes: Notes::new(),
+        stopped: None,
+        follower,
+    };
     let (mut output, mut judged) = (None, None);
     for (number, step) in plan.steps.iter().enumerate() {
-        let happened = agent.step(step, options).await?;
+        if !follower.turn().await {
+            break;
+        }
+        let happened = agent.step(number, step, options).await?;
         if !happened && !options.go_on {
             break;
         }
@@ -186,11 +265,17 @@ struct Agent<'g> {
     workspace: Workspace,
     notes: Notes,
     stopped: Option<Stopped>,
+    follower: &'g Follower,
 }
 
 impl Agent<'_> {
     /// Takes a step; false when it did not happen.
-    async fn step(&mut self, step: &PlanStep, options: Options) -> Result<bool, SimulationError> {
+    async fn step(
+        &mut self,
+        place: usize,
+        step: &PlanStep,
+        options: Options,
+    ) -> Result<bool, SimulationError> {
         let proposal = Proposal {
             tool: step.tool.clone(),
             arguments: step.args.clone(),
@@ -210,15 +295,24 @@ impl Agent<'_> {
         let Some(permit) = permit else {
             self.notes.withheld(&step.action);
             self.stopped.get_or_insert(stopped(&judgement));
+            self.follower.told(place, &judgement, None);
             return Ok(false);
         };
-        if let Some(tool) = judgement.action.tool() {
-            self.execute(permit, tool, &judgement.action.arguments).await?;
-        }
+        let result = match judgement.action.tool() {
+            Some(tool) => Some(self.execute(permit, tool, &judgement.action.arguments).await?),
+            None => None,
+        };
+        self.follower.told(place, &judgement, result);
         Ok(true)
     }
 
-    async fn execute(&mut self, permit: Permit, tool: &str, proposed: &Value) -> Result<(), SimulationError> {
+    /// Calls the tool; gives what it returned.
+    async fn execute(
+        &mut self,
+        permit: Permit,
+        tool: &str,
+        proposed: &Value,
+    ) -> Result<String, SimulationError> {
         let id = self.bundle.registry.get(tool).map_or(tool, |tool| &tool.id).to_owned();
         let arguments = permit.edited_arguments().unwrap_or(proposed);
         let (status, content) = match self.workspace.call(&id, arguments) {
@@ -228,8 +322,8 @@ impl Agent<'_> {
             }
             Err(error) => (OutcomeStatus::Error, error.to_string()),
         };
-        self.run.outcome(permit.action(), status, Some(content), Reach::Replace).await?;
-        Ok(())
+        self.run.outcome(permit.action(), status, Some(content.clone()), Reach::Replace).await?;
+        Ok(content)
     }
 }
 

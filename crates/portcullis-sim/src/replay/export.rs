@@ -534,6 +534,7 @@ impl Rerun<'_> {
         }
         let mut row = row(self.bundle, &judgement);
         (row.line, row.id, row.recorded) = (line, call, Some(record.verdict));
+        row.seq = Some(seq);
         self.rows.push(row);
     }
 }

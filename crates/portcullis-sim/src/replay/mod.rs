@@ -90,6 +90,9 @@ pub struct Row {
     /// The verdict in the record, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Verdict>,
+    /// Number of the verdict's event, where the record is an export.
+    #[serde(skip)]
+    pub seq: Option<u64>,
 }
 
 impl Row {
@@ -328,5 +331,6 @@ fn row(bundle: &Bundle, judgement: &Judgement) -> Row {
         message: headline.map(|finding| finding.message.clone()),
         enforced: judgement.enforced,
         recorded: None,
+        seq: None,
     }
 }
