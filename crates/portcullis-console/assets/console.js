@@ -29,12 +29,14 @@
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (form.dataset.sent) { event.preventDefault(); return; }
-    if (form.method !== "post") return;
+    if (form.getAttribute("method") !== "post") return;
     form.dataset.sent = "yes";
     // After the browser has taken the value of the button that was pressed.
     setTimeout(() => {
       for (const button of all("button", form)) button.disabled = true;
-      if (form.id) for (const button of all(`button[form="${form.id}"]`)) button.disabled = true;
+      // A field of that name would hide the attribute.
+      const id = form.getAttribute("id");
+      if (id) for (const button of all(`button[form="${id}"]`)) button.disabled = true;
     }, 0);
   });
   window.addEventListener("pageshow", (event) => {
@@ -151,10 +153,79 @@
     if (!now.runs.length && !now.more) return;
     if (one('[data-live="first"]')) { location.reload(); return; }
     refresh("runs");
+    if (one('[data-live="sim"] .spin')) refresh("sim");
     soon();
     const run = one('[data-live="timeline"]');
     if (run && (now.more || now.runs.includes(run.dataset.run)) && one('[data-live="end"]') && !new URLSearchParams(location.search).has("at")) refresh("timeline");
   };
+
+  // ---- drafts: what a change would mean, as one types ----
+  const DRAFT_MS = 500;
+  const draft = one("form[data-draft]");
+  if (draft) {
+    let timer = null, turn = 0;
+    const numbers = (area) => {
+      const gutter = one(".gutter", area.parentElement);
+      const wanted = Math.max(area.value.split("\n").length + 1, Number(area.dataset.lines));
+      if (!gutter || gutter.textContent.split("\n").length - 1 === wanted) return;
+      gutter.textContent = Array.from({ length: wanted }, (_, at) => at + 1).join("\n") + "\n";
+      area.rows = wanted;
+    };
+    const look = async (part) => {
+      const mine = ++turn;
+      const fields = new URLSearchParams(new FormData(draft));
+      fields.set("do", "check");
+      const outcome = one("[data-part='outcome']");
+      if (outcome) outcome.setAttribute("aria-busy", "true");
+      try {
+        const answer = await fetch(draft.getAttribute("action"), { method: "POST", body: fields, redirect: "manual" });
+        if (mine !== turn || (answer.status !== 200 && answer.status !== 409)) return;
+        const page = parse(await answer.text());
+        // Where somebody types stays as it is; the other view of the draft, and what it would mean, are the server's.
+        const names = ["above", "hidden", "outcome", "form", "text"];
+        for (const name of names.filter((name) => name !== part)) {
+          const old = one(`[data-part="${name}"]`), now = one(`[data-part="${name}"]`, page);
+          if (old && now && !(old.contains(document.activeElement) && (name === "form" || name === "text"))) old.replaceWith(document.adoptNode(now));
+        }
+        const was = one("[name='was']", draft), fresh = one("[name='was']", page);
+        if (part === "form" && was && fresh) was.value = fresh.value;
+      } catch (_) { /* the next key tries again */ } finally {
+        const now = one("[data-part='outcome']");
+        if (now) now.removeAttribute("aria-busy");
+      }
+    };
+    draft.addEventListener("input", (event) => {
+      const part = event.target.closest("[data-part]");
+      if (event.target.matches("[data-lines]")) numbers(event.target);
+      clearTimeout(timer);
+      timer = setTimeout(() => look(part ? part.dataset.part : ""), DRAFT_MS);
+    });
+  }
+  for (const area of all("textarea[data-lines]")) {
+    // Tab leaves a field; in a text two spaces are typed by hand.
+    area.addEventListener("scroll", () => { const gutter = one(".gutter", area.parentElement); if (gutter) gutter.scrollTop = area.scrollTop; });
+  }
+
+  // ---- a request is judged as one types ----
+  const ask = one("[data-ask]");
+  if (ask) {
+    let timer = null, turn = 0;
+    ask.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(async () => {
+        const mine = ++turn;
+        try {
+          const answer = await fetch("/simulate?" + new URLSearchParams(new FormData(ask.form)), { redirect: "manual" });
+          if (!answer.ok || mine !== turn) return;
+          const now = one("[data-part='judged']", parse(await answer.text())), old = one("[data-part='judged']");
+          if (old && now) old.replaceWith(document.adoptNode(now));
+        } catch (_) { /* the button asks as well */ }
+      }, DRAFT_MS);
+    });
+  }
+
+  // A simulation that runs ends without a further event.
+  setInterval(() => { if (one('[data-live="sim"] .spin')) refresh("sim"); }, 1500);
 
   // ---- one stream a browser ----
   if (one("form[action='/sign-out']")) {

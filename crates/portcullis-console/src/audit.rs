@@ -306,7 +306,7 @@ fn raw(choice: &Choice<'_>, log: &[LogRow], more: usize, unverified: bool) -> Ma
     }
 }
 
-fn action(action: &str) -> Markup {
+pub(crate) fn action(action: &str) -> Markup {
     match action {
         "ALLOWED" => result(Standing::Ok, action),
         "DENIED" => result(Standing::Bad, action),

@@ -17,25 +17,51 @@ pub enum Place {
     Runs,
     /// What waits for a person.
     Approvals,
+    /// The documents that replies are checked against.
+    Setup,
+    /// What each tool may do.
+    Tools,
+    /// What agents may do.
+    Policies,
+    /// Rehearsed agents.
+    Simulation,
     /// Whether replies are borne out.
     Verification,
     /// Runs as files.
     Audit,
+    /// Results of evaluations.
+    Evaluation,
     /// Who may sign in.
     People,
 }
 
 impl Place {
-    const ALL: [Self; 6] =
-        [Self::Overview, Self::Runs, Self::Approvals, Self::Verification, Self::Audit, Self::People];
+    const ALL: [Self; 11] = [
+        Self::Overview,
+        Self::Runs,
+        Self::Approvals,
+        Self::Setup,
+        Self::Tools,
+        Self::Policies,
+        Self::Simulation,
+        Self::Verification,
+        Self::Audit,
+        Self::Evaluation,
+        Self::People,
+    ];
 
     const fn path(self) -> &'static str {
         match self {
             Self::Overview => "/",
             Self::Runs => "/runs",
             Self::Approvals => "/approvals",
+            Self::Setup => "/setup",
+            Self::Tools => "/tools",
+            Self::Policies => "/policies",
+            Self::Simulation => "/simulate",
             Self::Verification => "/verification",
             Self::Audit => "/audit",
+            Self::Evaluation => "/evaluation",
             Self::People => "/people",
         }
     }
@@ -47,8 +73,13 @@ impl Place {
             Self::Overview => "Overview",
             Self::Runs => "Runs",
             Self::Approvals => "Approvals",
+            Self::Setup => "System Setup",
+            Self::Tools => "Tool Registry",
+            Self::Policies => "Policy Editor",
+            Self::Simulation => "Simulation Runner",
             Self::Verification => "Verification Results",
             Self::Audit => "Audit Log & Exports",
+            Self::Evaluation => "Evaluation",
             Self::People => "People",
         }
     }
@@ -57,7 +88,13 @@ impl Place {
     const fn least(self) -> Role {
         match self {
             Self::Overview | Self::Runs | Self::Approvals => Role::Viewer,
-            Self::Verification | Self::Audit => Role::Approver,
+            Self::Setup
+            | Self::Tools
+            | Self::Policies
+            | Self::Simulation
+            | Self::Verification
+            | Self::Audit
+            | Self::Evaluation => Role::Approver,
             Self::People => Role::Admin,
         }
     }
@@ -206,7 +243,7 @@ impl Frame {
             nav .nav aria-label="Pages" {
                 ul {
                     @for place in Place::ALL.into_iter().filter(|place| place.least() <= self.role) {
-                        li .gap[matches!(place, Place::Verification | Place::People)] { (entry(place)) }
+                        li .gap[matches!(place, Place::Setup | Place::People)] { (entry(place)) }
                     }
                 }
                 div .foot {
@@ -251,12 +288,12 @@ impl Frame {
 
     /// What has no tab of its own on a phone.
     fn more(&self, current: Option<Place>) -> Markup {
-        let others = [Place::Verification, Place::Audit, Place::People];
+        let others = Place::ALL.into_iter().skip(3);
         html! {
             details .more-tab {
                 summary { "More" }
                 div .more-menu {
-                    @for place in others.into_iter().filter(|place| place.least() <= self.role) {
+                    @for place in others.filter(|place| place.least() <= self.role) {
                         a href=(place.path()) aria-current=[(Some(place) == current).then_some("page")] { (place.name()) }
                     }
                     form method="post" action="/sign-out" {

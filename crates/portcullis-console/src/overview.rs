@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::approvals::Item;
 use crate::chart::{self, Stretch};
-use crate::foreign::shown;
+use crate::foreign::{sentence as words, shown};
 use crate::marks::{self, Standing, note, result};
 use crate::runs::{Line, heading, strictest};
 use crate::when;
@@ -270,7 +270,7 @@ fn reliance(overview: &Overview) -> Markup {
             div .panel.scroll tabindex="0" role="region" aria-label="Can it be relied on?" {
                 table .t { tbody {
                     @for row in &overview.reliance {
-                        tr { th scope="row" { (row.what) } td { (result(row.standing, &row.word)) } td .soft.wrap { (shown(&row.detail)) } }
+                        tr { th scope="row" { (row.what) } td { (result(row.standing, &row.word)) } td .soft.wrap { (words(&row.detail)) } }
                     }
                 } }
             }
@@ -286,7 +286,7 @@ fn gaps(overview: &Overview) -> Markup {
                 table .t { tbody {
                     @if overview.gaps.is_empty() { tr { td .muted { "Every tool that was seen is known, and every verdict is enforced." } } }
                     @for gap in &overview.gaps {
-                        tr { th scope="row" { (gap.what) } td .nums { b { (gap.count) } } td .soft.wrap { (shown(&gap.detail)) } }
+                        tr { th scope="row" { (gap.what) } td .nums { b { (gap.count) } } td .soft.wrap { (words(&gap.detail)) } }
                     }
                 } }
             }

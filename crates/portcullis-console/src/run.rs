@@ -198,7 +198,7 @@ pub struct Chosen {
 }
 
 /// A finding.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// What it requires.
     pub verdict: Verdict,
@@ -279,7 +279,16 @@ fn head(page: &RunPage<'_>) -> Markup {
                     }
                 }
             }
-            @if live && page.role >= Role::Approver { (orders(page)) }
+            div .acts.run-acts {
+                @if live && page.role >= Role::Approver { (orders(page)) }
+                div .row {
+                    a .btn href={ "/runs/" (page.run) "/verify" } { "Verify" }
+                    @if page.role >= Role::Approver {
+                        a .btn href={ "/audit/" (page.run) "/run.export?unverified=true" } download { "Export" }
+                        a .btn href={ "/runs/" (page.run) "/replay" } { "Replay under another bundle" }
+                    }
+                }
+            }
         }
     }
 }

@@ -31,7 +31,8 @@ impl LevelSource {
     }
 }
 
-fn look() -> Level {
+/// How far this machine contains commands.
+pub(crate) fn look() -> Level {
     match Contained::new().and_then(|contained| probe(&contained)) {
         Ok(found) => found.reached,
         Err(error) => {

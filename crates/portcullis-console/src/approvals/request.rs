@@ -10,6 +10,7 @@ use super::decide::{self, Decided, Offer};
 use crate::Role;
 use crate::foreign::{self, shown};
 use crate::marks::{self, Standing, result};
+use crate::run::Found;
 use crate::when;
 
 /// Longest call that is shown beside the queue, in bytes. A longer one is shown, and decided, on a page of its own.
@@ -48,6 +49,8 @@ pub struct Request {
     pub rule: String,
     /// Why it asks.
     pub reason: String,
+    /// All findings, the deciding one among them.
+    pub findings: Vec<Found>,
     /// What would be allowed instead.
     pub instead: Vec<String>,
     /// What the call would touch, or `None` where that was not read.
@@ -245,6 +248,13 @@ fn why(request: &Request) -> Markup {
         section {
             h2 { "Why it is held" }
             p { (foreign::sentence(&request.reason)) " " span .dig { (shown(&request.rule)) } }
+            @let others: Vec<&Found> = request.findings.iter().filter(|found| found.rule != request.rule || found.message != request.reason).collect();
+            @if !others.is_empty() {
+                p .soft { "Also found, none of it decides:" }
+                ul .list.also { @for found in others {
+                    li { (marks::verdict(found.verdict)) " " (foreign::sentence(&found.message)) " " span .dig { (shown(&found.rule)) } @if found.answered { " " span .muted { "answered already" } } }
+                } }
+            }
             @for instead in &request.instead { p .soft { "Instead: " (foreign::sentence(instead)) } }
             (wanted(&request.wanted))
         }

@@ -43,7 +43,7 @@ pub(super) async fn accept(
         listings.accept(&request.tool, request.server.as_deref(), request.digest.as_deref())
     })
     .await?;
-    Ok(Json(tell(&shared, accepted, &identity.principal.id).await?))
+    Ok(Json(self::accepted(&shared, accepted, &identity.principal.id).await?))
 }
 
 /// A person accepts all changes of a list.
@@ -55,13 +55,13 @@ pub(super) async fn accept_all(
     let all = blocking(&shared, move |listings| listings.accept_all(&request.digest)).await?;
     let mut accepted = Vec::with_capacity(all.len());
     for one in all {
-        accepted.push(tell(&shared, one, &identity.principal.id).await?);
+        accepted.push(self::accepted(&shared, one, &identity.principal.id).await?);
     }
     Ok(Json(api::AcceptedTools { accepted }))
 }
 
 /// Tells live runs of a change that was accepted.
-async fn tell(
+pub(super) async fn accepted(
     shared: &Shared,
     accepted: listings::Accepted,
     approver: &str,

@@ -226,8 +226,14 @@ fn resources(effects: Option<&[GrantedEffects]>) -> Vec<String> {
 /// All of a request.
 async fn whole(seen: &Seen, visitor: &Visitor, id: &str) -> Result<Request, Failure> {
     let row = find(&seen.shared, &Caller(visitor.looking()), id).await?;
+    let (run, place) = (row.run, row.proposed.zip(row.action));
     let info = shown_whole(&seen.shared, row).await?;
-    Ok(request(info))
+    let mut request = request(info);
+    if let Some((proposed, action)) = place {
+        let found = read(&seen.shared, move |reader| super::rows::findings(reader, run, proposed, action));
+        request.findings = found.await?;
+    }
+    Ok(request)
 }
 
 fn request(info: api::ApprovalInfo) -> Request {
@@ -252,6 +258,7 @@ fn request(info: api::ApprovalInfo) -> Request {
         policy: info.policy,
         rule,
         reason: info.reason.unwrap_or_default(),
+        findings: Vec::new(),
         instead: info.instead,
         offer: Offer {
             effects: info.effects.is_some().then(|| held.clone()),

@@ -3,10 +3,12 @@
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use maud::html;
 use portcullis_console::audit::{
     self as pages, Check, Choice, File, Files, LOG_ROWS, LogRow, Metric, Verified,
 };
 use portcullis_console::frame::Place;
+use portcullis_console::log::{self as log_pages, Upload};
 use portcullis_console::runs::{Line, Wanted as Runs};
 use portcullis_console::{Markup, Role};
 use portcullis_core::id::RunId;
@@ -132,17 +134,33 @@ pub(super) async fn audit(
     if let Err(refused) = visitor.at_least(Role::Approver) {
         return refused.page(&seen, &visitor).await;
     }
-    let shown = async {
-        let (lines, run) = choices(&seen, &visitor, &which).await?;
-        let files = match run {
-            None => Files::Nothing,
-            Some(_) if which.show.is_empty() => Files::NotAsked,
-            Some(run) => files(&seen, run, which.unverified).await,
-        };
-        let id = run.map(|run| run.to_string());
-        Ok(pages::audit(&Choice { runs: &lines, run: id.as_deref(), now: clock::now() }, &files))
+    let shown = body(&seen, &visitor, Query(which), None).await;
+    answered(&seen, &visitor, Place::Audit, shown).await
+}
+
+/// The page of files, with what was found of an upload.
+pub(super) async fn body(
+    seen: &Seen,
+    visitor: &Visitor,
+    Query(which): Query<Which>,
+    upload: Option<&Upload>,
+) -> Result<Markup, Failure> {
+    let (lines, run) = choices(seen, visitor, &which).await?;
+    let files = match run {
+        None => Files::Nothing,
+        Some(_) if which.show.is_empty() => Files::NotAsked,
+        Some(run) => files(seen, run, which.unverified).await,
     };
-    answered(&seen, &visitor, Place::Audit, shown.await).await
+    let id = run.map(|run| run.to_string());
+    let choice = Choice { runs: &lines, run: id.as_deref(), now: clock::now() };
+    let log = super::upload::log(seen).await;
+    Ok(html! {
+        (pages::audit(&choice, &files))
+        div .cols.gapped {
+            (log_pages::upload(&visitor.session.csrf, upload))
+            (log_pages::view(&log))
+        }
+    })
 }
 
 /// What is taken of a pack for the page, as JSON: it is made on another thread.

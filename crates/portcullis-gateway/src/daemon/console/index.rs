@@ -30,6 +30,8 @@ const DRIFT_EVENTS: usize = 400;
 const STRETCHES: u64 = 200;
 /// Acts of people that are kept, the latest.
 const ACTS_MAX: usize = 50;
+/// Child runs that are named.
+const CHILDREN_MAX: usize = 20;
 
 /// An event.
 #[derive(Debug, Clone)]
@@ -80,6 +82,8 @@ pub(super) struct Index {
     /// The last event that the monitors saw.
     watched: u64,
     names: BTreeMap<Arc<str>, ()>,
+    /// Runs that it opened, the first ones.
+    pub(super) children: Vec<RunId>,
 }
 
 /// The indexes that are kept, with when each was last used.
@@ -142,6 +146,13 @@ impl Index {
             "observed" => Kind::Notable,
             _ => Kind::Other,
         };
+        if stored.kind == "config"
+            && self.children.len() < CHILDREN_MAX
+            && let Ok(Event { body: EventBody::Config(ConfigChange::ChildOpened { run }), .. }) =
+                Event::from_line(&stored.line)
+        {
+            self.children.push(run);
+        }
         if let Some(event) = event {
             self.look_into(&event, &mut entry);
         }

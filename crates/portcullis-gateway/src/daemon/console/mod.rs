@@ -9,18 +9,27 @@
 
 mod approvals;
 mod audit;
+mod desk;
 mod door;
+mod evals;
+mod health;
 mod index;
 mod links;
 mod live;
 mod overview;
 mod page;
 mod people;
+mod policies;
+mod replay;
 mod rows;
 mod run;
 mod runs;
 mod sessions;
+mod setup;
+mod simulate;
 mod tally;
+mod tools;
+mod upload;
 mod visitor;
 mod window;
 
@@ -79,6 +88,11 @@ pub(super) struct Console {
     /// How approvals were decided, looked up now and then.
     decided: Mutex<Option<(Instant, Arc<api::Stats>)>>,
     pub(super) tally: Arc<Tally>,
+    /// Where the bundle is changed.
+    desk: desk::Desk,
+    backtests: desk::KnownBacktests,
+    simulations: simulate::Simulations,
+    health: health::Health,
     /// Turns true before the daemon closes its runs.
     closing: watch::Receiver<bool>,
 }
@@ -139,6 +153,7 @@ pub(super) async fn listen(
     let folder = home.console();
     let io = |source| DaemonError::Io { path: home.console(), source };
     page::make_private(&folder).map_err(io)?;
+    page::make_private(&home.path().join(evals::FOLDER)).map_err(io)?;
     let listener = TcpListener::bind(at.address).await;
     let listener = listener.map_err(|source| DaemonError::Listen { address: at.address, source })?;
     let port = listener.local_addr().map_err(io)?.port();
@@ -157,6 +172,10 @@ pub(super) async fn listen(
         indexes: index::Indexes::default(),
         decided: Mutex::default(),
         tally,
+        desk: desk::Desk::at(&folder),
+        backtests: desk::KnownBacktests::default(),
+        simulations: simulate::Simulations::default(),
+        health: health::Health::default(),
         closing,
     };
     Ok(Some(Listening { listener, console: Arc::new(console), close }))
@@ -171,6 +190,7 @@ impl Listening {
     pub(super) fn router(self, shared: Shared) -> (TcpListener, Router, watch::Sender<bool>) {
         let seen = Seen { shared, console: self.console };
         tokio::spawn(live::keep_counting(seen.clone()));
+        health::look(&seen);
         (self.listener, router(seen), self.close)
     }
 }
@@ -217,9 +237,28 @@ fn router(seen: Seen) -> Router {
         .route("/approvals/{approval}", get(approvals::open).post(approvals::decide))
         .route("/runs", get(runs::list))
         .route("/runs/{run}", get(run::page).post(run::control))
+        .route("/runs/{run}/replay", get(replay::replayed))
+        .route("/runs/{run}/verify", get(replay::verified))
+        .route("/setup", get(setup::page).post(setup::update))
+        .route("/tools", get(tools::list))
+        .route("/tools/edit", get(tools::edit).post(tools::save))
+        .route("/tools/accept", post(tools::accept))
+        .route("/policies", get(policies::list))
+        .route("/policies/edit", get(policies::edit).post(policies::save))
+        .route("/policies/file", get(policies::file).post(policies::save_file))
+        .route("/policies/version", get(policies::version).post(policies::roll_back))
+        .route("/policies/dismiss", post(policies::dismiss))
+        .route("/simulate", get(simulate::page).post(simulate::start))
+        .route("/simulate/plan", get(simulate::plan).post(simulate::save_plan))
+        .route("/simulate/{number}", get(simulate::watched).post(simulate::step))
         .route("/verification", get(audit::verification))
         .route("/audit", get(audit::audit))
+        .route(
+            "/audit/verify",
+            post(upload::verify_upload).layer(axum::extract::DefaultBodyLimit::max(upload::UPLOAD_BYTES_MAX)),
+        )
         .route("/audit/{run}/{file}", get(audit::download))
+        .route("/evaluation", get(evals::page))
         .route("/live", get(live::stream))
         .route("/live/now", get(live::now))
         .route(style, get(|| async { asset("text/css; charset=utf-8", assets::STYLE) }))

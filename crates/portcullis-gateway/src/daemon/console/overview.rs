@@ -20,7 +20,7 @@ use super::people::SURFACE;
 use super::sessions::Came;
 use super::tally::{Figures, MINUTES};
 use super::visitor::Visitor;
-use super::{Seen, page, runs};
+use super::{Seen, health, page, runs};
 use crate::api;
 
 /// Runs among which one of an agent is looked for.
@@ -173,7 +173,11 @@ async fn reliance(seen: &Seen, unrecorded: Option<&str>) -> Vec<Reliance> {
             row("Bundle", (Standing::Alert, "not taken up"), format!("the one before stays in force: {why}"))
         }
     };
-    vec![record, log, bundle]
+    let mut all = vec![record, log, bundle];
+    if unrecorded.is_none() {
+        all.extend(health::reliance(seen));
+    }
+    all
 }
 
 async fn gaps(seen: &Seen, mode: Option<Mode>, list: &Arc<api::Approvals>) -> Vec<Gap> {
@@ -205,5 +209,6 @@ async fn gaps(seen: &Seen, mode: Option<Mode>, list: &Arc<api::Approvals>) -> Ve
         );
         gaps.push(Gap { what: "Changed tools", count: changed.changed.len() as u64, detail });
     }
+    gaps.extend(health::silent(seen));
     gaps
 }

@@ -21,6 +21,8 @@ const ARGUMENTS_CHARS: usize = 120;
 const READ_BYTES_MAX: u64 = 256 << 10;
 /// What is shown of a text of the event that is looked at, in characters.
 const WHOLE_CHARS: usize = 12_000;
+/// Events after a proposal among which its verdict is: facts come between them.
+const FINDINGS_WITHIN: u64 = 24;
 /// Texts that are no text of the user, the agent or a tool: a key, and words that are in the event.
 const OWN: [&str; 4] = ["digest-key", "findings", "scope", "work"];
 
@@ -295,6 +297,33 @@ fn preview(
     }
 }
 
+/// All findings about a call: of the verdict that follows its proposal.
+pub(super) fn findings(
+    reader: &dyn Reader,
+    run: RunId,
+    proposed: u64,
+    action: ActionId,
+) -> Result<Vec<Found>, LedgerError> {
+    for event in events(reader, run, proposed, proposed + FINDINGS_WITHIN)? {
+        if let EventBody::Verdict(record) = event.body
+            && record.action == Some(action)
+        {
+            return Ok(record.findings.iter().map(found).collect());
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn found(finding: &portcullis_core::finding::Finding) -> Found {
+    Found {
+        verdict: finding.verdict,
+        rule: finding.rule.to_string(),
+        message: finding.message.clone(),
+        answered: finding.granted || finding.confirmed,
+        evidence: finding.evidence.clone(),
+    }
+}
+
 /// An event with all that is recorded of it.
 pub(super) fn chosen(reader: &dyn Reader, run: RunId, seq: u64) -> Result<Option<Chosen>, LedgerError> {
     let Some(stored) = reader.events(run, seq.saturating_sub(1), 1)?.into_iter().find(|one| one.seq == seq)
@@ -320,13 +349,7 @@ pub(super) fn chosen(reader: &dyn Reader, run: RunId, seq: u64) -> Result<Option
         EventBody::Verdict(record) => {
             facts.push(("verdict", record.verdict.as_str().to_owned()));
             facts.push(("policy", record.policy.clone()));
-            findings.extend(record.findings.iter().map(|finding| Found {
-                verdict: finding.verdict,
-                rule: finding.rule.to_string(),
-                message: finding.message.clone(),
-                answered: finding.granted || finding.confirmed,
-                evidence: finding.evidence.clone(),
-            }));
+            findings.extend(record.findings.iter().map(found));
         }
         EventBody::Proposed(proposed) => {
             facts.extend(proposed.tool.clone().map(|tool| ("tool", tool)));

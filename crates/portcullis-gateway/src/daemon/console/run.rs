@@ -150,6 +150,7 @@ struct Looked {
     later: Option<u64>,
     chosen: Option<pages::Chosen>,
     acts: Vec<Act>,
+    children: Vec<String>,
     /// The bundle that judged it, where the chart is not drawn yet.
     unwatched: Option<Arc<Bundle>>,
 }
@@ -191,6 +192,7 @@ impl Looked {
             earlier: found.earlier,
             later: found.later,
             chosen: which.event.map(|seq| rows::chosen(reader, id, seq)).transpose()?.flatten(),
+            children: index.children.iter().map(ToString::to_string).collect(),
             acts: index.acts.iter().rev().take(ACTS_SHOWN).map(act).collect(),
             unwatched: own.filter(|_| !index.is_watched()).map(Arc::clone),
             summary,
@@ -222,7 +224,7 @@ impl Looked {
             steps: self.progress.steps,
             waiting: self.waiting,
             parent: self.parent,
-            children: Vec::new(),
+            children: self.children,
             erased: self.erased,
             density: self.density,
             parts: self.parts,

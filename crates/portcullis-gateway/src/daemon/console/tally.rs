@@ -1,6 +1,6 @@
 //! What was decided lately, counted as it is recorded: in memory, for the overview alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +19,14 @@ pub(in super::super) const MINUTES: i64 = 1_440;
 const RULES_MAX: usize = 512;
 /// Where those go.
 const OTHER_RULES: &str = "others";
+/// The rule whose denials are counted by policy and tool.
+const TYPE_RULE: &str = "runtime-policy/tool-type";
+/// Rules that are remembered as having found something.
+const FIRED_MAX: usize = 4_096;
+/// Pairs of a policy and a tool that are counted.
+const TYPES_MAX: usize = 512;
+/// Runs whose policy is remembered.
+const POLICIES_MAX: usize = 4_096;
 const MICROS_PER_MINUTE: i64 = 60_000_000;
 /// The longest time that is told apart, in microseconds.
 const TOOK_MAX: u64 = 60_000_000;
@@ -35,6 +43,12 @@ struct Counted {
     denials: BTreeMap<i64, BTreeMap<String, u64>>,
     rules: BTreeMap<String, u64>,
     took: Option<Histogram<u64>>,
+    /// Denials for the type of the tool, by policy and tool.
+    types: BTreeMap<(String, String), u64>,
+    /// Rules of findings that there were.
+    fired: BTreeSet<String>,
+    /// The policy of runs that were opened lately.
+    policies: BTreeMap<RunId, String>,
 }
 
 impl Default for Tally {
@@ -45,6 +59,9 @@ impl Default for Tally {
             denials: BTreeMap::new(),
             rules: BTreeMap::new(),
             took: Histogram::new_with_bounds(1, TOOK_MAX, 2).ok(),
+            types: BTreeMap::new(),
+            fired: BTreeSet::new(),
+            policies: BTreeMap::new(),
         }))
     }
 }
@@ -73,6 +90,21 @@ impl Tally {
             // Within its bounds it always fits.
             let _ = histogram.record(micros);
         }
+    }
+
+    /// Decisions that are counted.
+    pub(super) fn decisions(&self) -> u64 {
+        self.lock().minutes.values().map(|one| u64::from(one.all())).sum()
+    }
+
+    /// Rules that found something since the daemon began.
+    pub(super) fn fired(&self) -> BTreeSet<String> {
+        self.lock().fired.clone()
+    }
+
+    /// Denials for the type of the tool since the daemon began, by policy and tool.
+    pub(super) fn type_denials(&self) -> Vec<((String, String), u64)> {
+        self.lock().types.iter().map(|(key, count)| (key.clone(), *count)).collect()
     }
 
     /// The last day in stretches of `each` minutes, and the figures.
@@ -111,6 +143,38 @@ impl Tally {
 }
 
 impl Counted {
+    /// Counts what was denied for its type. Of a run that was opened before the daemon began, the policy is not known.
+    fn add_types(&mut self, run: RunId, events: &[Event]) {
+        let mut tool = None;
+        for event in events {
+            if let EventBody::Verdict(record) = &event.body
+                && self.fired.len() < FIRED_MAX
+            {
+                for finding in record.findings.iter() {
+                    let rule = finding.rule.to_string();
+                    self.fired.insert(rule);
+                }
+            }
+            match &event.body {
+                EventBody::RunOpened(opened) => {
+                    if self.policies.len() >= POLICIES_MAX {
+                        self.policies.pop_first();
+                    }
+                    self.policies.insert(run, opened.policy.clone());
+                }
+                EventBody::Proposed(proposed) => tool.clone_from(&proposed.tool),
+                EventBody::Verdict(record) if record.rule.as_deref() == Some(TYPE_RULE) => {
+                    let policy = self.policies.get(&run).cloned();
+                    let Some(key) = policy.zip(tool.clone()) else { continue };
+                    if self.types.len() < TYPES_MAX || self.types.contains_key(&key) {
+                        *self.types.entry(key).or_default() += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn add(&mut self, at: Timestamp, verdict: Verdict, rule: Option<&str>) {
         let minute = at.as_micros().div_euclid(MICROS_PER_MINUTE);
         let stretch = self.minutes.entry(minute).or_default();
@@ -151,8 +215,9 @@ impl Counted {
 pub(in super::super) struct TallyObserver(pub(in super::super) Arc<Tally>);
 
 impl Observer for TallyObserver {
-    fn committed(&mut self, _run: RunId, events: &[Event]) {
+    fn committed(&mut self, run: RunId, events: &[Event]) {
         let mut counted = self.0.lock();
+        counted.add_types(run, events);
         for event in events {
             if let EventBody::Verdict(record) = &event.body {
                 counted.add(event.t, record.verdict, record.rule.as_deref());

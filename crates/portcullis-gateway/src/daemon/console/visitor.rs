@@ -196,7 +196,14 @@ impl Form {
 
     /// Whether it comes from a page of this session.
     pub(super) fn of(&self, visitor: &Visitor) -> Result<(), Refused> {
-        let (given, known) = (self.get("csrf").as_bytes(), visitor.session.csrf.as_bytes());
+        visitor.is_own_form(self.get("csrf"))
+    }
+}
+
+impl Visitor {
+    /// Whether a form that carries this token comes from a page of this session.
+    pub(super) fn is_own_form(&self, token: &str) -> Result<(), Refused> {
+        let (given, known) = (token.as_bytes(), self.session.csrf.as_bytes());
         let differ = given.iter().zip(known).fold(0, |differ, (one, other)| differ | (one ^ other));
         if given.len() == known.len() && differ == 0 {
             return Ok(());

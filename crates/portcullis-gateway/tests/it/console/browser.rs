@@ -163,6 +163,13 @@ impl Browser {
         self.post(&format!("/element/{found}/value"), json!({"text": text})).await.unwrap();
     }
 
+    /// Chooses a file of this machine for a field.
+    pub(crate) async fn choose_file(&self, selector: &str, file: &std::path::Path) {
+        let found = self.find(selector).await;
+        let text = json!({"text": file.display().to_string()});
+        self.post(&format!("/element/{found}/value"), text).await.unwrap();
+    }
+
     pub(crate) async fn eval(&self, expression: &str) -> Value {
         self.run(&format!("return {expression}")).await.unwrap()
     }

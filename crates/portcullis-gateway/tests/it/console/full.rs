@@ -5,18 +5,13 @@ use std::time::{Duration, Instant};
 use portcullis_console::Role as Seat;
 use portcullis_core::event::OutcomeStatus;
 use portcullis_core::id::RunId;
-use portcullis_gateway::api::{RefuseApproval, ReportInput, ReportOutcome, Role};
+use portcullis_gateway::api::{RefuseApproval, ReportOutcome};
 use portcullis_gateway::client::Client;
-use portcullis_session::engine::Reach;
 use serde_json::json;
 
-use super::Console;
 use super::browser::Browser;
+use super::{Console, said};
 use crate::daemon::{call, mail, open};
-
-fn said(text: &str) -> ReportInput {
-    ReportInput { text: text.into(), role: Role::User, reach: Reach::Replace }
-}
 
 /// A run that reads documents, one call after the other.
 async fn reads(agent: &Client, run: RunId, calls: usize) {

@@ -1,17 +1,27 @@
 //! The console, as browsers and others meet it: over HTTP byte by byte, and in a real Chromium.
 
 mod browser;
+mod desk;
+mod evidence;
 mod full;
 mod http;
 mod pages;
+mod simulate;
 
 use portcullis_console::Role;
-use portcullis_gateway::api::MakeLink;
+use portcullis_gateway::api::{MakeLink, ReportInput, Role as Speaker};
 use portcullis_gateway::daemon::ConsoleAt;
+
+use portcullis_session::engine::Reach;
 
 use crate::daemon::Daemon;
 
 use self::http::Http;
+
+/// What the user says.
+fn said(text: &str) -> ReportInput {
+    ReportInput { text: text.into(), role: Speaker::User, reach: Reach::Replace }
+}
 
 /// A daemon with a console.
 pub(crate) struct Console {

@@ -6,20 +6,15 @@ use portcullis_console::Role as Seat;
 use portcullis_core::denial::DenialClass;
 use portcullis_core::event::OutcomeStatus;
 use portcullis_gateway::api::{ApprovalFilter, ApprovalPhase, ReportInput, ReportOutcome, Role};
-use portcullis_session::engine::Reach;
 use serde_json::json;
 
-use super::Console;
 use super::browser::Browser;
 use super::http::field;
+use super::{Console, said};
 use crate::daemon::{call, mail, open};
 
 /// What a hostile text tries.
 pub(crate) const HOSTILE: &str = "</p><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">\u{1b}[2K\r\u{202e}tuo\u{200b} \u{430}pple.com\nGrant this";
-
-fn said(text: &str) -> ReportInput {
-    ReportInput { text: text.into(), role: Role::User, reach: Reach::Replace }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_user_comes_in_by_the_link_and_sees_the_first_call_without_reloading() {

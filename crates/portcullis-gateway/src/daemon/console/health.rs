@@ -1,0 +1,165 @@
+//! What was found out about the gate itself: whether the tests of the bundle hold, at start and after each change of it;
+//! how far this machine contains commands; which guards have found something so far.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use portcullis_console::marks::Standing;
+use portcullis_console::overview::{Gap, Reliance};
+use portcullis_core::bundle::Bundle;
+use portcullis_core::id::Digest;
+use portcullis_core::profile::Level;
+use portcullis_session::cases::{CaseFile, run_file};
+use portcullis_session::policy::Pipeline;
+
+use super::Seen;
+use crate::contained;
+
+/// Before so many decisions of a day, silence says nothing.
+const JUDGED_MIN: u64 = 200;
+/// Guards that are named.
+const NAMED: usize = 6;
+
+/// What is known so far.
+#[derive(Debug, Default)]
+pub(super) struct Health(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The bundle whose tests run or ran.
+    bundle: Option<Digest>,
+    tests: Option<Tests>,
+    level: Option<Level>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Tests {
+    passed: usize,
+    failed: usize,
+    first: Option<String>,
+}
+
+impl Health {
+    fn with<T>(&self, look: impl FnOnce(&mut Known) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Finds out what is not known yet about the bundle in force, beside whoever asks.
+pub(super) fn look(seen: &Seen) {
+    let Ok((_, bundle)) = seen.shared.gate.bundles().get(None) else { return };
+    let digest = bundle.digest();
+    let due = seen.console.health.with(|known| {
+        let due = known.bundle != Some(digest);
+        if due {
+            (known.bundle, known.tests) = (Some(digest), None);
+        }
+        due
+    });
+    if !due {
+        return;
+    }
+    let (console, gate) = (Arc::clone(&seen.console), Arc::clone(&seen.shared.gate));
+    tokio::task::spawn_blocking(move || {
+        if console.health.with(|known| known.level.is_none()) {
+            let level = contained::look();
+            console.health.with(|known| known.level = Some(level));
+        }
+        let Some(files) = gate.bundles().files_of(digest) else { return };
+        let found = tests(&bundle, &files, gate.pipeline());
+        console.health.with(|known| {
+            if known.bundle == Some(digest) {
+                known.tests = Some(found);
+            }
+        });
+    });
+}
+
+fn tests(bundle: &Bundle, files: &super::desk::Files, pipeline: &Arc<Pipeline>) -> Tests {
+    let mut all = Tests::default();
+    for (path, text) in &bundle.tests {
+        let Ok(file) = CaseFile::parse(text) else { continue };
+        let report = run_file(&file, files, pipeline);
+        all.passed += report.passed;
+        all.failed += report.failed.len();
+        if let (None, Some(first)) = (&all.first, report.mismatches.first()) {
+            all.first = Some(format!("{path}:{}: {}", first.line, first.message));
+        }
+    }
+    all
+}
+
+/// What of it bears on whether the gate can be relied on.
+pub(super) fn reliance(seen: &Seen) -> Vec<Reliance> {
+    look(seen);
+    let (tests, level) = seen.console.health.with(|known| (known.tests.clone(), known.level));
+    let row = |what, standing, word: &str, detail: String| Reliance {
+        what,
+        standing,
+        word: word.to_owned(),
+        detail,
+    };
+    let tests = match tests {
+        None => row("Self-test", Standing::Idle, "runs", "the tests of the bundle are being run".to_owned()),
+        Some(Tests { passed: 0, failed: 0, .. }) => row(
+            "Self-test",
+            Standing::Alert,
+            "none",
+            "the bundle has no tests that show its guards firing".to_owned(),
+        ),
+        Some(Tests { passed, failed: 0, .. }) => row(
+            "Self-test",
+            Standing::Ok,
+            "holds",
+            format!("{passed} cases of the bundle get the verdicts that they must get"),
+        ),
+        Some(Tests { passed, failed, first }) => row(
+            "Self-test",
+            Standing::Bad,
+            "fails",
+            format!("{failed} of {} cases; the first: {}", passed + failed, first.unwrap_or_default()),
+        ),
+    };
+    let contained = match level {
+        None => {
+            row("Containment", Standing::Idle, "not known yet", "this machine is being looked at".to_owned())
+        }
+        Some(Level::None) => row(
+            "Containment",
+            Standing::Alert,
+            "none",
+            "commands are not contained here, and judged by their text alone; `portcullis doctor` says why"
+                .to_owned(),
+        ),
+        Some(level) => row(
+            "Containment",
+            Standing::Ok,
+            level.as_str(),
+            "what is permitted is all that a contained command can do".to_owned(),
+        ),
+    };
+    vec![tests, contained]
+}
+
+/// Guards that have found nothing so far.
+pub(super) fn silent(seen: &Seen) -> Option<Gap> {
+    let fired = seen.console.tally.fired();
+    // A guard's rules begin with its name; a reason of the gate itself is `gate/` and the name.
+    let spoke = |guard: &str| {
+        let reserved = format!("gate/{}", guard.replace('/', "-"));
+        fired.iter().any(|rule| {
+            *rule == reserved
+                || rule.strip_prefix(guard).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    };
+    let guards: Vec<&str> = seen.shared.gate.pipeline().guards().map(|guard| guard.meta().id).collect();
+    let silent: Vec<&str> = guards.iter().copied().filter(|guard| !spoke(guard)).collect();
+    if seen.console.tally.decisions() < JUDGED_MIN || silent.is_empty() {
+        return None;
+    }
+    let more = silent.len().saturating_sub(NAMED);
+    let named: Vec<&str> = silent.iter().copied().take(NAMED).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let detail =
+        format!("of {} have found nothing since the gate started: {}{more}", guards.len(), named.join(", "));
+    Some(Gap { what: "Guards", count: silent.len() as u64, detail })
+}
