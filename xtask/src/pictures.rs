@@ -34,7 +34,34 @@ pub(crate) fn make() -> Result<()> {
     let demo = demo(&place)?;
     write("docs/demo.svg", &demo)?;
     let held = held(&place)?;
-    write("docs/held.svg", &held)
+    write("docs/held.svg", &held)?;
+    console()
+}
+
+/// Pages of the console, as its tests show them to a browser, and what they are called in the manual.
+const PAGES: [(&str, &str); 3] = [
+    ("overview-full-light", "docs/console-overview.png"),
+    ("approval-open-light", "docs/console-approval.png"),
+    ("policy-edit-looser-light", "docs/console-policy.png"),
+];
+
+/// Takes the pictures that the tests take, and keeps those of the README.
+fn console() -> Result<()> {
+    let tests = [
+        "console::full::what_goes_on",
+        "console::pages::a_held_call_is_granted",
+        "console::desk::a_policy_is_created",
+    ];
+    let test = ["test", "--quiet", "--package", "portcullis-gateway", "--test", "it", "--"];
+    Program::cargo(test).args(tests).run()?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    for (name, path) in PAGES {
+        let taken = target.join("tmp/console").join(format!("{name}.png"));
+        let why = "copy the picture that the tests took; they take none without `chromedriver`";
+        doing(why, fs::copy(taken, root().join(path)).map(drop))?;
+        println!("{path}");
+    }
+    Ok(())
 }
 
 fn write(path: &str, lines: &[Vec<Piece>]) -> Result<()> {
