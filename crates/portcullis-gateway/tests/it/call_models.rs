@@ -150,11 +150,11 @@ impl Home {
     /// The last verdict on an action, as it is recorded.
     async fn verdict(&self) -> VerdictRecord {
         let page = self.agent.events_joined(&self.run.to_string(), 0, 1_000).await.unwrap();
-        let verdicts = events(&page.lines).into_iter().filter_map(|event| match event.body {
+        let mut verdicts = events(&page.lines).into_iter().filter_map(|event| match event.body {
             EventBody::Verdict(record) if record.action.is_some() => Some(record),
             _ => None,
         });
-        verdicts.last().unwrap()
+        verdicts.next_back().unwrap()
     }
 
     /// What was said to the question, as it is recorded.
