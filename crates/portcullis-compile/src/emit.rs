@@ -85,6 +85,9 @@ fn sequence(text: &mut String, id: &str, rule: &Rule, past: &Past) {
     if let Some(Window::Seconds(seconds)) = past.within {
         let _infallible = writeln!(text, "within = {}", quoted(&window(seconds)));
     }
+    if past.is_over_principal() {
+        text.push_str("over = \"principal\"\n");
+    }
     if rule.stop != Stop::Deny {
         text.push_str("verdict = \"review\"\n");
     }

@@ -135,9 +135,11 @@ fn past(past: &Past) -> String {
             format!(" with a `{earlier}` equal to its `{judged}`")
         }
     });
-    let within = past
-        .within
-        .map_or_else(|| " in the run".to_owned(), |window| format!(" within {}", windowed(window)));
+    let within = past.within.map_or_else(String::new, |window| format!(" within {}", windowed(window)));
+    let within = match past.is_over_principal() {
+        true => format!("{within} in all runs of the principal"),
+        false => format!("{within} in the run"),
+    };
     match &past.asks {
         Asks::Count(most) => {
             let times = if *most == 1 { "once".to_owned() } else { format!("{most} times") };

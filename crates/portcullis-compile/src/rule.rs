@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use portcullis_core::limits::PRINCIPAL_WINDOW_MAX_MICROS;
 use serde::{Deserialize, Serialize};
 
 /// One rule. A call of one of the tools is stopped if no condition is false for it and, where the rule asks about the
@@ -171,6 +172,17 @@ pub struct Past {
     pub same: Option<(String, String)>,
     /// How far back counts; all of the run where nothing is said.
     pub within: Option<Window>,
+}
+
+impl Past {
+    /// Whether it counts the calls of all runs of the principal: a limit within a time would otherwise be escaped by opening
+    /// another run. Longer times than the gate looks back are counted within the run.
+    #[must_use]
+    pub fn is_over_principal(&self) -> bool {
+        let is_limit = matches!(self.asks, Asks::Count(_) | Asks::Sum(..));
+        let most = PRINCIPAL_WINDOW_MAX_MICROS / 1_000_000;
+        is_limit && matches!(self.within, Some(Window::Seconds(seconds)) if seconds <= most)
+    }
 }
 
 /// How far back counts.

@@ -274,28 +274,35 @@ impl Pool {
 
     /// Starts a worker that is counted already.
     fn add(&self) -> Result<(), EngineError> {
-        let mut worker = match Worker::start(&self.engine) {
-            Ok(worker) => worker,
+        let started = Worker::start(&self.engine).and_then(|worker| self.with_sets(worker));
+        let mut state = self.lock();
+        let outcome = match started {
+            Ok(worker) => {
+                state.idle.push(worker);
+                Ok(())
+            }
             Err(error) => {
-                let mut state = self.lock();
                 state.workers = state.workers.saturating_sub(1);
-                drop(state);
-                self.changed.notify_all();
-                return Err(error);
+                Err(error)
             }
         };
+        drop(state);
+        self.changed.notify_all();
+        outcome
+    }
+
+    /// A new worker with what is in use loaded.
+    fn with_sets(&self, mut worker: Worker) -> Result<Worker, EngineError> {
         let sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (name, sources) in sets {
-            // One that cannot be loaded is told when it is asked.
-            let loaded =
-                sources.upgrade().map(|sources| load_all(&mut worker, (&name, &sources), self.engine.wait()));
-            if matches!(loaded, Some(Err(_))) {
-                break;
+            let Some(sources) = sources.upgrade() else { continue };
+            if load_all(&mut worker, (&name, &sources), self.engine.wait()).is_err() {
+                // Its answer may still come, and would be taken for that to another question. What the next one lacks it
+                // loads when it is asked, and then it is told.
+                return Worker::start(&self.engine);
             }
         }
-        self.lock().idle.push(worker);
-        self.changed.notify_all();
-        Ok(())
+        Ok(worker)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -88,23 +88,25 @@ fn run(folder: &Path) -> Sums {
     sums
 }
 
+/// What a draft leaves open and refuses, with the words that are meant.
+fn shown(draft: &Draft) -> String {
+    let words = |span: &std::ops::Range<usize>| draft.read_as.get(span.clone()).unwrap();
+    let questions = draft
+        .blocking_questions()
+        .map(|question| format!("{}: {} [{}]", question.id, question.text, words(&question.span)));
+    let refusals = draft
+        .refusals
+        .iter()
+        .map(|refusal| format!("refused: {} [{}]", refusal.message, words(&refusal.span)));
+    questions.chain(refusals).collect::<Vec<_>>().join("; ")
+}
+
 fn one(sums: &mut Sums, name: &str, stated: &Value) {
     let request = stated["request"].as_str().unwrap();
     let spec = Spec::of_json(&stated["tools"]).unwrap();
     let draft = accepted(request, &spec, Vec::new());
     let open: Vec<Topic> = draft.blocking_questions().map(|question| question.about).collect();
     let compiles = open.is_empty() && draft.refusals.is_empty();
-    let shown = || {
-        let questions = draft.blocking_questions().map(|question| {
-            format!("{}: {} [{}]", question.id, question.text, draft.read_as.get(question.span.clone()).unwrap())
-        });
-        questions
-            .chain(draft.refusals.iter().map(|refusal| {
-                format!("refused: {} [{}]", refusal.message, draft.read_as.get(refusal.span.clone()).unwrap())
-            }))
-            .collect::<Vec<_>>()
-            .join("; ")
-    };
     if stated["outcome"] == "asks" {
         let wanted = topics(stated["asks_about"].as_array().unwrap());
         if compiles {
@@ -115,13 +117,13 @@ fn one(sums: &mut Sums, name: &str, stated: &Value) {
             answered(sums, name, stated, &spec, &draft);
         } else {
             sums.asked_about_else += 1;
-            sums.lines.push(format!("asked about something else than {wanted:?}: {name}: {}", shown()));
+            sums.lines.push(format!("asked about something else than {wanted:?}: {name}: {}", shown(&draft)));
         }
         return;
     }
     if !compiles {
         sums.asked_wrongly += 1;
-        sums.lines.push(format!("refused although clear: {name}: {}", shown()));
+        sums.lines.push(format!("refused although clear: {name}: {}", shown(&draft)));
         return;
     }
     sums.compiled += 1;
