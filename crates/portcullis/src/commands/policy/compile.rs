@@ -184,9 +184,14 @@ fn show(draft: &Draft, tried: &[String], args: &Args, global: &Global) -> Result
     let good = tried.is_empty() && draft.questions.is_empty() && draft.refusals.is_empty();
     let style = if good { out::GOOD } else { out::NOTICE };
     let tests = draft.tests.matches("```run").count();
-    out.line(format_args!(
-        "{style}{rules}, {open}{style:#}; {} of {tests} generated tests fail",
-        tried.len()
-    ))?;
+    let shown = match (good, tried.len()) {
+        (true, _) => format!("all {tests} generated tests pass"),
+        // They say nothing before it is known what the rules are.
+        (false, 0) => {
+            format!("{} when nothing is open", count(tests, "generated test runs", "generated tests run"))
+        }
+        (false, failed) => format!("{failed} of {tests} generated tests fail"),
+    };
+    out.line(format_args!("{style}{rules}, {open}{style:#}; {shown}"))?;
     out.finish()
 }
