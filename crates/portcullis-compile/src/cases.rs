@@ -147,6 +147,17 @@ fn text(argument: &Argument) -> &'static str {
     forms.iter().find(|(named, _)| named.iter().any(|word| has(word))).map_or("one", |(_, form)| form)
 }
 
+/// A value of the same form as an ordinary one, and not equal to it.
+fn another(value: Option<&Value>) -> Value {
+    match value {
+        Some(Value::String(text)) if text.contains("one") => json!(text.replace("one", "two")),
+        Some(Value::String(text)) if text.contains('1') => json!(text.replace('1', "2")),
+        Some(Value::Number(_)) => json!(2),
+        Some(Value::Bool(is)) => json!(!is),
+        _ => json!("two"),
+    }
+}
+
 /// The call as the conditions want it, and each condition otherwise.
 fn single(rule: &Rule, plain: &Setting) -> Vec<Run> {
     let mut meets = plain.clone();
@@ -340,7 +351,8 @@ fn over_time(past: &Past, judged: &Setting, spec: &Spec) -> Vec<Run> {
         );
         if let Some((_, argument)) = &past.same {
             let mut other = judged.clone();
-            other.args.insert(argument.clone(), json!("two"));
+            let value = another(judged.args.get(argument));
+            other.args.insert(argument.clone(), value);
             push("of another one", stretch(1, &other));
             other.args.remove(argument);
             push("without saying of which", stretch(1, &other));

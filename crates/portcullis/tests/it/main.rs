@@ -17,6 +17,8 @@ mod check;
 #[cfg(test)]
 mod command;
 #[cfg(test)]
+mod compile;
+#[cfg(test)]
 mod completions;
 #[cfg(test)]
 mod console;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use annotate_snippets::Level;
 use portcullis_compile::answers::Answer;
+use portcullis_compile::cases;
 use portcullis_compile::draft::{Draft, REQUEST_BYTES_MAX};
+use portcullis_compile::mutants;
 use portcullis_compile::spec::Spec;
 use portcullis_core::bundle::Diagnostic;
 use portcullis_session::cases::{CaseFile, run_file};
@@ -88,7 +90,8 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if let Some(folder) = &args.output {
         write(&draft, folder)?;
     }
-    show(&draft, &tried, args, global)?;
+    let unshown = if is_open { Vec::new() } else { unshown(&draft, &spec) };
+    show(&draft, &tried, &unshown, (args, global))?;
     Ok(match (is_open, tried.is_empty()) {
         (true, _) => exit::INCOMPLETE,
         (false, true) => exit::YES,
@@ -152,10 +155,27 @@ fn write(draft: &Draft, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(draft: &Draft, tried: &[String], args: &Args, global: &Global) -> Result<(), Failure> {
+/// What nobody would notice: rules that no generated test reaches, and those that could say something else.
+fn unshown(draft: &Draft, spec: &Spec) -> Vec<String> {
+    let shown = mutants::shown(&draft.rules, &cases::runs(&draft.rules, spec));
+    let idle = shown.vacuous.iter().filter_map(|place| draft.meaning.get(*place));
+    let idle = idle.map(|sentence| format!("no generated test reaches this rule: {sentence}"));
+    let survivors = shown
+        .survivors
+        .iter()
+        .map(|mutant| format!("no generated test tells it from: {}", mutant.sentence()));
+    idle.chain(survivors).collect()
+}
+
+fn show(
+    draft: &Draft,
+    tried: &[String],
+    unshown: &[String],
+    (args, global): (&Args, &Global),
+) -> Result<(), Failure> {
     let mut out = Out::new();
     if global.json {
-        out.json(&json!({"record": "draft", "draft": draft, "failures": tried}))?;
+        out.json(&json!({"record": "draft", "draft": draft, "failures": tried, "unshown": unshown}))?;
         return out.finish();
     }
     let path = args.request.display().to_string();
@@ -178,6 +198,9 @@ fn show(draft: &Draft, tried: &[String], args: &Args, global: &Global) -> Result
     }
     for failure in tried {
         out.line(format_args!("{}FAIL{:#} {}", out::BAD, out::BAD, clean_line(failure)))?;
+    }
+    for what in unshown {
+        out.line(format_args!("{}note{:#} {}", out::NOTICE, out::NOTICE, clean_line(what)))?;
     }
     let rules = count(draft.rules.len(), "rule", "rules");
     let open = count(draft.questions.len() + draft.refusals.len(), "point is open", "points are open");
