@@ -10,6 +10,8 @@ const REQUEST: &str =
     "At most three emails to the same recipient per day.\nFiles may only be written under /storage.\n";
 
 fn compile(request: &str, more: &[&str]) -> Ran {
+    // Generated tests run the programs of a draft.
+    crate::engine::put_into(Path::new(env!("CARGO_BIN_EXE_portcullis")).parent().unwrap());
     let bundle = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/bundle");
     let bundle = ["--bundle", bundle.to_str().unwrap()];
     run_with(&[&["policy", "compile", "-"], &bundle[..], more].concat(), request.as_bytes())
