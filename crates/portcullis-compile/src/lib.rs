@@ -1,5 +1,5 @@
 //! From a guard request in plain English to a *draft*: files of a bundle, tests, a back-translation, and what the request
-//! leaves open. There is no model here: a request is read in one way, or not at all.
+//! leaves open. There is no model here. A request can be misunderstood, so a person reads the back-translation.
 //!
 //! ```text
 //! request -> read -> rules -> emit -> files of a bundle

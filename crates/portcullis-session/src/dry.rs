@@ -290,10 +290,13 @@ impl DryRun {
 
     /// Judges an action.
     pub fn propose(&mut self, proposal: Proposal) -> Judgement {
+        let over_principal = self.engine.bundle().sequences.are_over_principal();
         let mut events = Vec::new();
         let judgement = self.judge(|engine, env, sources| {
             let (batch, judgement) = engine.propose(env, proposal, sources);
-            events.clone_from(&batch.events);
+            if over_principal {
+                events.clone_from(&batch.events);
+            }
             (batch, judgement)
         });
         self.past.judged(&judgement.action, &self.engine.bundle().sequences, &events);
