@@ -9,14 +9,18 @@ use portcullis_contain::{Companion, CompanionError, Missing, settle};
 use portcullis_core::bundle::EngineSettings;
 use portcullis_core::profile::{Places, Profile};
 
+use crate::worker::Worker;
+
 /// The engine's name, beside the program.
 const NAME: &str = "portcullis-starlark";
 /// Workers of the engine of guard programs. Each is idle nearly always, and has some 9 MB.
 const WORKERS: usize = 4;
 /// How long one has for all programs of a bundle.
 const CHECK_WAIT: Duration = Duration::from_millis(200);
-/// A check that took longer may have left its memory in pieces: it is replaced.
+/// After a check that took longer it is looked at how much memory a worker has.
 const STRAINED: Duration = Duration::from_millis(20);
+/// One that has so much more than when it was started is replaced: its memory is in pieces, and the next check may lack it.
+const GROWN_BYTES: u64 = 16 << 20;
 
 /// Most bytes of the toolbox's manual that are read.
 const MANUAL_BYTES_MAX: u64 = 256 << 10;
@@ -158,12 +162,12 @@ impl Engine {
         }
     }
 
-    /// After how long an answer its worker is replaced.
-    pub(crate) fn strained(&self) -> Option<Duration> {
-        match &self.runs {
-            Runs::Itself => Some(STRAINED),
-            Runs::Contained(_) => None,
-        }
+    /// Whether a worker is to be replaced after an answer that took so long.
+    pub(crate) fn has_worn(&self, worker: &Worker, took: Duration) -> bool {
+        // What an engine of the bundle does with its memory is its own affair.
+        matches!(self.runs, Runs::Itself)
+            && took > STRAINED
+            && worker.grown_bytes().is_none_or(|grown| grown > GROWN_BYTES)
     }
 
     /// The same engine with another problem.

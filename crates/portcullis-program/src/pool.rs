@@ -161,13 +161,12 @@ impl Pool {
         let asked = began.and_then(|until| {
             let answer = worker.finish(until, wait);
             let took = wait.saturating_sub(until.saturating_duration_since(Instant::now()));
-            let strained = self.engine.strained().is_some_and(|strained| took > strained);
-            answer.map(|answer| (answer, strained))
+            answer.map(|answer| (answer, self.engine.has_worn(&worker, took)))
         });
         let program = worker.running();
         match asked {
-            Ok((answer, strained)) => {
-                self.give_back(worker, strained, of);
+            Ok((answer, worn)) => {
+                self.give_back(worker, worn, of);
                 Asked::Answered(answer)
             }
             Err(why) => {
@@ -213,8 +212,8 @@ impl Pool {
         sets.push((set.name.clone(), Arc::downgrade(&set.sources)));
     }
 
-    fn give_back(&self, mut worker: Worker, strained: bool, of: &str) {
-        if strained {
+    fn give_back(&self, mut worker: Worker, worn: bool, of: &str) {
+        if worn {
             return self.replace(worker, of);
         }
         if self.forget_unused(&mut worker).is_err() {

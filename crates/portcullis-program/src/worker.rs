@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use portcullis_core::program::{Answer, PROGRAMS_MAX};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::engine::{Engine, EngineError};
 use crate::protocol::{ANSWER_BYTES_MAX, Ask, Mistake, Said, VERSION, check, frame};
@@ -15,6 +16,8 @@ use crate::set::{Kind, Source};
 
 /// How long a worker may take to start.
 const START: Duration = Duration::from_secs(5);
+/// How long an answer is looked for before the thread sleeps. Programs take microseconds; to be woken takes tens of them.
+const LOOKED_FOR: Duration = Duration::from_micros(60);
 /// Programs of which the engine says that they begin, two bytes each.
 const BEGUN_BYTES: usize = 1 << 10;
 
@@ -44,6 +47,8 @@ pub(crate) struct Worker {
     from: File,
     /// Says which program runs.
     begun: File,
+    /// Its address space when it was started, in bytes.
+    began_with: Option<u64>,
     /// The sets that it has loaded.
     pub(crate) sets: Vec<String>,
 }
@@ -64,11 +69,18 @@ impl Worker {
             let _gone = (child.kill(), child.wait());
             return Err(engine.wrong("its pipes are missing".to_owned()));
         };
+        for end in [to.as_fd(), from.as_fd()] {
+            let never_waits = fcntl_getfl(end).and_then(|flags| fcntl_setfl(end, flags | OFlags::NONBLOCK));
+            never_waits.map_err(|error| engine.wrong(format!("its pipes: {error}")))?;
+        }
         let [to, from, begun] =
             [OwnedFd::from(to), OwnedFd::from(from), OwnedFd::from(begun)].map(File::from);
-        let mut worker = Self { child, to, from, begun, sets: Vec::new() };
+        let mut worker = Self { child, to, from, begun, began_with: None, sets: Vec::new() };
         match worker.answer(Instant::now() + START, START) {
-            Ok(Said::Ready(ready)) if ready.protocol == VERSION => Ok(worker),
+            Ok(Said::Ready(ready)) if ready.protocol == VERSION => {
+                worker.began_with = address_space(&worker.child);
+                Ok(worker)
+            }
             Ok(Said::Ready(ready)) => Err(engine.wrong(format!(
                 "it speaks version {} of the protocol, not {VERSION}; install both again",
                 ready.protocol
@@ -104,7 +116,8 @@ impl Worker {
 
     /// Whether the answer begins within this time.
     pub(crate) fn is_answering(&self, within: Duration) -> bool {
-        wait_for(&self.from, PollFlags::IN, Instant::now() + within, within).is_ok()
+        look_for(&self.from, within)
+            || wait_for(&self.from, PollFlags::IN, Instant::now() + within, within).is_ok()
     }
 
     /// What the programs say.
@@ -128,13 +141,15 @@ impl Worker {
         self.answer(until, wait)
     }
 
-    /// Writes a message. A pipe takes a small one at once; of a large one no more is written than fits, each time.
+    /// Writes a message, as much at a time as the pipe takes.
     fn send(&mut self, message: &[u8], until: Instant, wait: Duration) -> Result<(), Lost> {
-        /// What a pipe that says that it can be written takes without waiting: `PIPE_BUF`.
-        const AT_ONCE: usize = 4 << 10;
-        for piece in message.chunks(AT_ONCE) {
-            wait_for(&self.to, PollFlags::OUT, until, wait)?;
-            self.to.write_all(piece).map_err(|_| self.ended())?;
+        let mut rest = message;
+        while !rest.is_empty() {
+            match self.to.write(rest) {
+                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+                Err(error) if is_for_later(&error) => wait_for(&self.to, PollFlags::OUT, until, wait)?,
+                Err(_) => return Err(self.ended()),
+            }
         }
         Ok(())
     }
@@ -155,12 +170,15 @@ impl Worker {
     fn read(&mut self, into: &mut [u8], until: Instant, wait: Duration) -> Result<(), Lost> {
         let mut rest = into;
         while !rest.is_empty() {
-            wait_for(&self.from, PollFlags::IN, until, wait)?;
-            let read = match self.from.read(rest) {
+            match self.from.read(rest) {
+                Ok(read @ 1..) => rest = rest.get_mut(read..).unwrap_or_default(),
+                Err(error) if is_for_later(&error) => {
+                    if !look_for(&self.from, LOOKED_FOR) {
+                        wait_for(&self.from, PollFlags::IN, until, wait)?;
+                    }
+                }
                 Ok(0) | Err(_) => return Err(self.ended()),
-                Ok(read) => read,
-            };
-            rest = rest.get_mut(read..).unwrap_or_default();
+            }
         }
         Ok(())
     }
@@ -199,6 +217,11 @@ impl Worker {
         String::from_utf8_lossy(&said).trim().replace('\n', "; ")
     }
 
+    /// By how much its address space has grown, in bytes; nothing where that cannot be read.
+    pub(crate) fn grown_bytes(&self) -> Option<u64> {
+        Some(address_space(&self.child)?.saturating_sub(self.began_with?))
+    }
+
     /// Its process.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
@@ -213,8 +236,33 @@ impl Drop for Worker {
     }
 }
 
+/// The size of a process, in bytes.
+fn address_space(of: &Child) -> Option<u64> {
+    let read = std::fs::read_to_string(format!("/proc/{}/statm", of.id())).ok()?;
+    let pages: u64 = read.split(' ').next()?.parse().ok()?;
+    Some(pages.saturating_mul(u64::try_from(rustix::param::page_size()).ok()?))
+}
+
 fn out_of_turn() -> Lost {
     Lost::Ended("it answers another question".to_owned())
+}
+
+fn is_for_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+/// Whether something can be read within this time, without sleeping. Others who want the processor get it.
+fn look_for(file: &File, within: Duration) -> bool {
+    let until = Instant::now() + within.min(LOOKED_FOR);
+    loop {
+        if matches!(poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&Timespec::default())), Ok(1..)) {
+            return true;
+        }
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::yield_now();
+    }
 }
 
 /// Waits until something can be read or written.

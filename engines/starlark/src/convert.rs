@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json};
 use starlark::values::dict::AllocDict;
 use starlark::values::list::{AllocList, ListRef};
 use starlark::values::structs::{AllocStruct, StructRef};
-use starlark::values::{Heap, UnpackValue as _, Value};
+use starlark::values::{FrozenHeap, FrozenValue, UnpackValue as _, Value};
 
 use crate::frames::Objection;
 
@@ -18,7 +18,7 @@ const RESOURCES_MAX: usize = 256;
 const TEXT_BYTES_MAX: usize = 2_048;
 
 /// Something with fields: `action.tool`.
-pub(crate) fn structure<'v>(fields: &Map<String, Json>, heap: Heap<'v>) -> Value<'v> {
+pub(crate) fn structure(fields: &Map<String, Json>, heap: &FrozenHeap) -> FrozenValue {
     let fields = fields.iter().map(|(name, value)| {
         let value = match (name.as_str(), value) {
             ("effects", Json::Array(items)) => heap.alloc(AllocList(items.iter().map(|item| match item {
@@ -33,10 +33,10 @@ pub(crate) fn structure<'v>(fields: &Map<String, Json>, heap: Heap<'v>) -> Value
 }
 
 /// Any value; an object is a dictionary.
-pub(crate) fn value_of<'v>(value: &Json, heap: Heap<'v>) -> Value<'v> {
+fn value_of(value: &Json, heap: &FrozenHeap) -> FrozenValue {
     match value {
-        Json::Null => Value::new_none(),
-        Json::Bool(value) => Value::new_bool(*value),
+        Json::Null => FrozenValue::new_none(),
+        Json::Bool(value) => FrozenValue::new_bool(*value),
         Json::Number(number) => number_of(number, heap),
         Json::String(text) => heap.alloc(text.as_str()),
         Json::Array(items) => heap.alloc(AllocList(items.iter().map(|item| value_of(item, heap)))),
@@ -46,7 +46,7 @@ pub(crate) fn value_of<'v>(value: &Json, heap: Heap<'v>) -> Value<'v> {
     }
 }
 
-fn number_of<'v>(number: &serde_json::Number, heap: Heap<'v>) -> Value<'v> {
+fn number_of(number: &serde_json::Number, heap: &FrozenHeap) -> FrozenValue {
     if let Some(whole) = number.as_i64() {
         heap.alloc(whole)
     } else if let Some(whole) = number.as_u64() {

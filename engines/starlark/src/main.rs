@@ -9,6 +9,7 @@
 mod confine;
 mod convert;
 mod frames;
+mod pipes;
 mod program;
 mod toolbox;
 mod worker;
@@ -51,11 +52,15 @@ fn serve() -> u8 {
     let mut worker = worker::Worker::new();
     // What is made at first use is made before the limits, which are counted from there.
     worker.warm_up();
-    if let Err(why) = confine::confine() {
-        let _closed = std::io::stderr().write_all(format!("not confined: {why}\n").as_bytes());
-        return NOT_CONFINED;
-    }
-    match worker.serve() {
+    let questions = pipes::Questions::new().map_err(|error| format!("standard input: {error}"));
+    let questions = match questions.and_then(|questions| confine::confine().map(|()| questions)) {
+        Ok(questions) => questions,
+        Err(why) => {
+            let _closed = std::io::stderr().write_all(format!("not confined: {why}\n").as_bytes());
+            return NOT_CONFINED;
+        }
+    };
+    match worker.serve(questions) {
         Ok(()) => 0,
         Err(_) => NOT_OURS,
     }

@@ -6,8 +6,8 @@ use serde_json::{Map, Value as Json};
 use starlark::environment::{FrozenModule, Globals, Module};
 use starlark::eval::{Evaluator, FileLoader};
 use starlark::syntax::{AstModule, Dialect};
-use starlark::values::Value;
 use starlark::values::function::FUNCTION_TYPE;
+use starlark::values::{OwnedFrozenValue, Value};
 
 use crate::convert::{cut, objections, structure};
 use crate::frames::{Mistake, Objection};
@@ -21,21 +21,35 @@ const CALLS_MAX: usize = 64;
 /// The function that answers.
 const CHECK: &str = "check";
 /// What it is given.
+const TOLD: [&str; PARAMETERS] = ["action", "run", "principal"];
 const PARAMETERS: usize = 3;
 
 /// A program that was read.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) name: String,
-    module: FrozenModule,
+    check: OwnedFrozenValue,
 }
 
-/// What all programs are told of one action, as the gate sent it.
+/// What all programs are told of one action. They share the values, which none of them can change.
 #[derive(Debug)]
-pub(crate) struct Told<'a> {
-    pub(crate) action: &'a Map<String, Json>,
-    pub(crate) run: &'a Map<String, Json>,
-    pub(crate) principal: &'a Map<String, Json>,
+pub(crate) struct Told([OwnedFrozenValue; PARAMETERS]);
+
+impl Told {
+    /// Of what the gate sent. Linear in it.
+    pub(crate) fn of(sent: &Json) -> Result<Self, String> {
+        let none = Map::new();
+        let told = Module::with_temp_heap(|module| {
+            let heap = module.frozen_heap();
+            for name in TOLD {
+                let fields = sent.get(name).and_then(Json::as_object).unwrap_or(&none);
+                module.set(name, structure(fields, heap).to_value());
+            }
+            module.freeze().map_err(|error| format!("{error:?}"))
+        })?;
+        let [action, run, principal] = TOLD.map(|name| told.get(name).map_err(|error| error.to_string()));
+        Ok(Self([action?, run?, principal?]))
+    }
 }
 
 /// Modules that were read, by the name under which they are loaded.
@@ -96,17 +110,18 @@ impl Program {
     ) -> Result<Self, Mistake> {
         let length = source.len();
         let module = evaluated(file, source, (globals, modules), |module| check_signature(module, length))?;
-        Ok(Self { name: name.to_owned(), module })
+        let missing =
+            |error: anyhow::Error| Mistake { start: length, end: length, message: error.to_string() };
+        let check = module.get(CHECK).map_err(missing)?;
+        Ok(Self { name: name.to_owned(), check })
     }
 
     /// What it says of an action.
-    pub(crate) fn check(&self, told: &Told<'_>) -> Result<Vec<Objection>, String> {
-        let check = self.module.get(CHECK).map_err(|error| error.to_string())?;
+    pub(crate) fn check(&self, Told(told): &Told) -> Result<Vec<Objection>, String> {
         Module::with_temp_heap(|module| {
             let heap = module.heap();
-            let check = module.heap().access_owned_frozen_value(&check);
-            let given =
-                [structure(told.action, heap), structure(told.run, heap), structure(told.principal, heap)];
+            let check = heap.access_owned_frozen_value(&self.check);
+            let given = told.each_ref().map(|value| heap.access_owned_frozen_value(value));
             let mut evaluator = Evaluator::new(&module);
             limit(&mut evaluator).map_err(|error| why(&error))?;
             let answer = evaluator.eval_function(check, &given, &[]).map_err(|error| why(&error))?;

@@ -1,14 +1,14 @@
 //! The worker: sets of programs, and the messages about them.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
+use std::io::{self, BufReader, Write as _};
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value as Json};
 use starlark::environment::Globals;
 
 use crate::confine;
 use crate::frames::{self, Answer, Asked, Check, Failure, Load, LoadModule, Mistake, Ready, Said};
+use crate::pipes::{Answers, Questions};
 use crate::program::{Modules, Program, Told, module};
 use crate::toolbox;
 
@@ -18,6 +18,8 @@ const VERSION: u32 = 1;
 const SETS_MAX: usize = 64;
 /// Programs of one set.
 const PROGRAMS_MAX: usize = 256;
+/// Bytes that are read at a time: more than most questions have.
+const READ_BYTES: usize = 16 << 10;
 /// How often the limit of processor time moves along.
 const MORE_TIME: Duration = Duration::from_millis(500);
 
@@ -55,8 +57,8 @@ impl Worker {
     }
 
     /// Answers until the gate closes its end.
-    pub(crate) fn serve(&mut self) -> io::Result<()> {
-        let (mut from, mut to) = (io::stdin().lock(), Unbuffered);
+    pub(crate) fn serve(&mut self, questions: Questions) -> io::Result<()> {
+        let (mut from, mut to) = (BufReader::with_capacity(READ_BYTES, questions), Answers);
         let (mut read, mut written) = (Vec::new(), Vec::new());
         let ready =
             Ready { protocol: VERSION, engine: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") };
@@ -116,9 +118,13 @@ impl Worker {
             answer.failures.push(fail("", "these programs were not loaded".to_owned()));
             return answer;
         };
-        let none = Map::new();
-        let part = |name| check.input.get(name).and_then(Json::as_object).unwrap_or(&none);
-        let told = Told { action: part("action"), run: part("run"), principal: part("principal") };
+        let told = match Told::of(&check.input) {
+            Ok(told) => told,
+            Err(why) => {
+                answer.failures.push(fail("", why));
+                return answer;
+            }
+        };
         for (number, program) in set.programs.iter().enumerate() {
             begins(number);
             match program.check(&told) {
@@ -148,19 +154,5 @@ fn room(sets: &mut BTreeMap<String, Set>, set: String) -> Result<&mut Set, Mista
 fn begins(number: usize) {
     if let Ok(number @ 1..) = u16::try_from(number) {
         let _full = io::stderr().write_all(&number.to_le_bytes());
-    }
-}
-
-/// Standard output without its buffer: a message is written in one go.
-#[derive(Debug)]
-struct Unbuffered;
-
-impl io::Write for Unbuffered {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        rustix::io::write(rustix::stdio::stdout(), bytes).map_err(io::Error::from)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
