@@ -117,6 +117,10 @@ pub const MARK_RULES_MAX: usize = 1_024;
 pub const SEQUENCES_MAX: usize = 4_096;
 /// Patterns of tools that one mark or rule names.
 pub const SEQUENCE_TOOLS_MAX: usize = 64;
+/// Conditions on arguments of one mark or rule about what happened before.
+pub const SEQUENCE_CONDITIONS_MAX: usize = 16;
+/// Values that one of these names.
+pub const SEQUENCE_VALUES_MAX: usize = 64;
 /// Keys of marks that a run tells apart, of all marks together.
 pub const MARK_KEYS_MAX: usize = 4_096;
 /// Keys of marks that all runs of a principal together tell apart.

@@ -13,6 +13,7 @@
 //! [`Tally`](crate::state::marks::Tally), one for each rule in the question.
 
 mod index;
+mod only;
 mod rule;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::index::{Marked, Sequences};
+pub use self::only::{Bound, Condition, Holds, Only, Test};
 pub use self::rule::{Asks, Fired, Over, Sequence, Window};
 use crate::id::{Digest, DigestBuilder, canonical_json};
 
@@ -35,6 +37,8 @@ pub struct MarkRule {
     pub name: String,
     /// Names of tools; `*` at the end stands for any rest.
     pub tools: Vec<String>,
+    /// Which of their calls. One of which that cannot be told is marked, and counts as one that did not succeed.
+    pub only: Only,
     /// JSON pointer (RFC 6901) to the argument by which calls belong together, if they do.
     pub key: Option<String>,
     /// JSON pointer to the argument that is summed up, if one is.
@@ -52,16 +56,25 @@ pub struct Mark {
     /// The amount, in millionths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amount_micros: Option<u64>,
+    /// It cannot be told whether the call is one that the rule means.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsure: bool,
 }
 
 impl MarkRule {
-    /// What a call with these arguments does. Linear in the key's value.
-    pub fn mark(&self, arguments: &Value) -> Mark {
-        Mark {
+    /// What a call with these arguments does, if the rule means it. Linear in the values of its arguments.
+    pub fn mark(&self, arguments: &Value) -> Option<Mark> {
+        let unsure = match self.only.holds(arguments) {
+            Holds::Yes => false,
+            Holds::Unknown => true,
+            Holds::No => return None,
+        };
+        Some(Mark {
+            unsure,
             name: self.name.clone(),
             key: self.key.as_deref().and_then(|pointer| MarkKey::at(arguments, pointer)),
             amount_micros: self.amount.as_deref().and_then(|pointer| amount(arguments.pointer(pointer)?)),
-        }
+        })
     }
 }
 

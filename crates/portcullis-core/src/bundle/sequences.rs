@@ -4,12 +4,15 @@
 //! [[mark]]
 //! name = "payment"              # what calls of these tools do
 //! tools = ["pay", "transfer_*"] # `*` at the end stands for any rest
+//! where = { "/kind" = "out" }   # only calls whose arguments are so
 //! key = "/to"                   # calls with the same value here belong together
 //! amount = "/amount"            # what is summed up
 //!
 //! [[sequence]]
 //! id = "payments-an-hour"
 //! tools = ["pay", "transfer_*"] # calls that are judged
+//! where = { "/amount" = { over = 10 } }
+//! unless_roles = ["treasurer"]  # calls on behalf of these are not judged
 //! sum = "payment"               # or `after`, `before`, `count`: exactly one of them
 //! at_most = 500                 # with `count` and `sum`
 //! within = "1h"                 # only what happened within this counts
@@ -20,6 +23,8 @@
 //! message = "…"                 # what it is about
 //! instead = "…"                 # what the agent may do instead
 //! ```
+
+mod arguments;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,18 +63,22 @@ impl Parts {
     fn mark(&mut self, file: &File<'_>, mut table: Table<'_, '_>) {
         let name = name(file, &mut table, "name");
         let tools = self.tools(file, &mut table);
+        let only = arguments::only(file, &mut table);
         let key = pointer(file, table.string("key"));
         let amount = pointer(file, table.string("amount"));
         table.finish();
         let Some(name) = name else { return };
         let place = file.at(name.span, "");
-        self.marks.push(Placed { value: MarkRule { name: name.value, tools, key, amount }, place });
+        self.marks.push(Placed { value: MarkRule { name: name.value, tools, only, key, amount }, place });
     }
 
     fn sequence(&mut self, file: &File<'_>, mut table: Table<'_, '_>) {
         let span = table.span.clone();
         let id = name(file, &mut table, "id");
         let tools = self.tools(file, &mut table);
+        let only = arguments::only(file, &mut table);
+        let unless_roles = table.strings("unless_roles").unwrap_or_default();
+        let unless_roles = unless_roles.into_iter().map(|role| role.value).collect();
         let asks = self.asks(file, &mut table);
         let since = table.string("since").map(|since| self.named(file, since));
         let within = table.string("within").and_then(|text| match text.value.parse() {
@@ -89,7 +98,20 @@ impl Parts {
         table.finish();
         let (Some(id), Some(asks)) = (id, asks) else { return };
         let id = id.value;
-        let value = Sequence { id, tools, same, over, asks, since, within, verdict, message, instead };
+        let value = Sequence {
+            id,
+            tools,
+            only,
+            unless_roles,
+            same,
+            over,
+            asks,
+            since,
+            within,
+            verdict,
+            message,
+            instead,
+        };
         self.rules.push(Placed { value, place: file.at(span, "") });
     }
 

@@ -370,7 +370,7 @@ fn to_json(value: &DeValue<'_>, depth: usize) -> Result<Value, String> {
     })
 }
 /// `1.25` as 1,250,000.
-fn millionths(text: &str) -> Option<u64> {
+pub(super) fn millionths(text: &str) -> Option<u64> {
     const DIGITS: usize = 6;
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if fraction.len() > DIGITS || !fraction.bytes().all(|b| b.is_ascii_digit()) {

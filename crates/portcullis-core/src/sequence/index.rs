@@ -48,6 +48,8 @@ struct Judging {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marked {
     marks: Vec<Mark>,
+    /// Of the marks of its tool, in the order of the bundle, those that do not mean it.
+    left_out: Vec<usize>,
     /// Of each rule that compares, by its place in the bundle.
     keys: Vec<(usize, Option<MarkKey>)>,
 }
@@ -56,6 +58,13 @@ impl Marked {
     /// The marks.
     pub fn marks(&self) -> &[Mark] {
         &self.marks
+    }
+
+    /// The mark of this place among those of its tool.
+    fn own(&self, place: usize) -> Option<&Mark> {
+        let before = self.left_out.iter().filter(|out| **out < place).count();
+        let is_out = self.left_out.contains(&place);
+        self.marks.get(place.checked_sub(before)?).filter(|_| !is_out)
     }
 
     /// The same under a run's key, or another one under which they are compared.
@@ -160,12 +169,19 @@ impl Sequences {
             return Marked::default();
         }
         let concerns = self.concerns(tool);
-        let marks = concerns.marks.iter().filter_map(|place| self.marks.get(*place));
+        let mut marked = Marked::default();
+        for (place, rule) in concerns.marks.iter().enumerate() {
+            match self.marks.get(*rule).and_then(|rule| rule.mark(arguments)) {
+                Some(mark) => marked.marks.push(mark),
+                None => marked.left_out.push(place),
+            }
+        }
         let keys = concerns.rules.iter().filter_map(|judging| {
             let same = self.rules.get(judging.rule)?.same.as_deref()?;
             Some((judging.rule, MarkKey::at(arguments, same)))
         });
-        Marked { marks: marks.map(|rule| rule.mark(arguments)).collect(), keys: keys.collect() }
+        marked.keys = keys.collect();
+        marked
     }
 
     /// What of all runs of a principal counts for a call of a tool, in the order of [`Self::asks_principal`]. Marks and
@@ -217,7 +233,7 @@ impl Sequences {
         for Judging { rule: place, own, of, since } in &concerns.rules {
             let Some(rule) = self.rules.get(*place) else { continue };
             let key = keys.next_if(|(of, _)| of == place).and_then(|(_, key)| *key);
-            let call = Call { own: own.and_then(|own| marked.marks.get(own)), key };
+            let call = Call { own: own.and_then(|own| marked.own(own)), key };
             let past = Past { of: history(*of), since: since.and_then(history) };
             judge(rule, past, call);
         }

@@ -1,7 +1,10 @@
 //! One rule about what happened before, and when it fires.
 
-use super::Mark;
+use serde_json::Value;
+
 use super::index::Call;
+use super::{Holds, Mark, Only};
+use crate::principal::Principal;
 use crate::state::marks::{From, History, Now, Tally, Whose};
 use crate::verdict::Verdict;
 
@@ -12,6 +15,10 @@ pub struct Sequence {
     pub id: String,
     /// Tools whose calls are judged; `*` at the end stands for any rest.
     pub tools: Vec<String>,
+    /// Which of their calls. One of which that cannot be told is judged.
+    pub only: Only,
+    /// Calls on behalf of principals with one of these roles are not judged.
+    pub unless_roles: Vec<String>,
     /// JSON pointer to the argument of the judged call that has to equal the key of a mark, for the mark to count.
     pub same: Option<String>,
     /// Whose past it is about.
@@ -95,6 +102,12 @@ pub(crate) struct Past<'a> {
 pub struct Fired(pub String);
 
 impl Sequence {
+    /// Whether it judges a call with these arguments, besides its tool. Of a principal that is not known no role is.
+    pub fn judges(&self, arguments: &Value, principal: Option<&Principal>) -> bool {
+        let has = |role: &String| principal.is_some_and(|principal| principal.roles.contains(role));
+        !self.unless_roles.iter().any(has) && self.only.holds(arguments) != Holds::No
+    }
+
     /// What of the past counts for a call. Logarithmic in what is remembered of a mark, which is bounded.
     pub(crate) fn tally(&self, past: Past<'_>, call: Call<'_>, now: Now) -> Tally {
         let whose = match (&self.same, call.key) {

@@ -210,7 +210,7 @@ impl Marks {
 
     /// A call with these marks succeeded.
     pub fn succeeded(&mut self, marks: &[Mark], at: Now) {
-        for mark in marks {
+        for mark in marks.iter().filter(|mark| !mark.unsure) {
             self.each(mark, |track| track.succeeded = Some(at));
         }
     }

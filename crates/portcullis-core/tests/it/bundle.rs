@@ -166,27 +166,35 @@ fn a_sequence_says_all_that_is_wrong_with_it() {
         [[sequence]]\nid = 'f'\ntools = ['q']\nbefore = 'export'\nsame = '/x'\n\
         [[sequence]]\nid = 'g'\nwithin = '1h'\n\
         [[sequence]]\nid = 'h'\ntools = ['q']\nafter = 'export'\nover = 'principal'\n\
-        [[sequence]]\nid = 'i'\ntools = ['q']\nafter = 'export'\nover = 'principal'\nwithin = '8d'\n";
+        [[sequence]]\nid = 'i'\ntools = ['q']\nafter = 'export'\nover = 'principal'\nwithin = '8d'\n\
+        [[sequence]]\nid = 'j'\ntools = ['q']\nafter = 'export'\nwhere = { env = 'prod' }\n\
+        [[sequence]]\nid = 'k'\ntools = ['q']\nafter = 'export'\nwhere = { '/n' = { over = 'ten' } }\n\
+        [[sequence]]\nid = 'l'\ntools = ['q']\nafter = 'export'\nwhere = { '/n' = { above = 1 } }\n\
+        [[sequence]]\nid = 'm'\ntools = ['q']\nafter = 'export'\nwhere = { '/n' = [] }\n";
     let tools = "[[tool]]\nname = 'q'\ntype = 'QUERY_DB'\nside_effecting = false\n";
     check(
         &[("sequences/s.toml", sequences), ("tools/t.toml", tools)],
         &expect![[r#"
-        sequences/s.toml:4:1: `tools` must name 1 to 64
-        sequences/s.toml:7:10: `total` is no JSON pointer: write `/total`
-        sequences/s.toml:12:10: `10 minutes` is no window: write `90s`, `10m`, `24h`, `7d` or `20 steps`
-        sequences/s.toml:17:9: a sequence asks one question, and this one asks `after` already (make two sequences of it)
-        sequences/s.toml:18:11: `halt` is not a value of `verdict` (expected one of: warn, review, deny)
-        sequences/s.toml:24:1: the sequence has no `at_most`
-        sequences/s.toml:29:6: `id` must have 1 to 64 of a-z, 0-9 and -
-        sequences/s.toml:38:1: the sequence has no `tools`
-        sequences/s.toml:38:1: a sequence asks one question: `after`, `before`, `count` or `sum`
-        sequences/s.toml:3:10: there is no tool `serach` (expected one of: q, q)
-        sequences/s.toml:5:8: the mark name `export` is used twice
-        sequences/s.toml:11:9: there is no mark `exprot` (did you mean `export`?)
-        sequences/s.toml:19:1: `sum` needs an amount, and the mark `export` has no `amount`
-        sequences/s.toml:33:1: `same` is compared with the key of marks, and the mark `export` has no `key`
-        sequences/s.toml:41:1: `over = "principal"` needs `within`, a time of at most `7d`
-        sequences/s.toml:46:1: `over = "principal"` needs `within`, a time of at most `7d`"#]],
+            sequences/s.toml:4:1: `tools` must name 1 to 64
+            sequences/s.toml:7:10: `total` is no JSON pointer: write `/total`
+            sequences/s.toml:12:10: `10 minutes` is no window: write `90s`, `10m`, `24h`, `7d` or `20 steps`
+            sequences/s.toml:17:9: a sequence asks one question, and this one asks `after` already (make two sequences of it)
+            sequences/s.toml:18:11: `halt` is not a value of `verdict` (expected one of: warn, review, deny)
+            sequences/s.toml:24:1: the sequence has no `at_most`
+            sequences/s.toml:29:6: `id` must have 1 to 64 of a-z, 0-9 and -
+            sequences/s.toml:38:1: the sequence has no `tools`
+            sequences/s.toml:38:1: a sequence asks one question: `after`, `before`, `count` or `sum`
+            sequences/s.toml:56:9: `env` is no JSON pointer: write `/env` (write a value, a list of values, `{ not = … }`, or `{ over = … }`, `at_least`, `under`, `at_most` with a number)
+            sequences/s.toml:61:9: `/n` has `over` without a number from 0 with at most six decimals (write a value, a list of values, `{ not = … }`, or `{ over = … }`, `at_least`, `under`, `at_most` with a number)
+            sequences/s.toml:66:9: `/n` has the unknown condition `above` (write a value, a list of values, `{ not = … }`, or `{ over = … }`, `at_least`, `under`, `at_most` with a number)
+            sequences/s.toml:71:9: `/n` names 0 values; name 1 to 64 (write a value, a list of values, `{ not = … }`, or `{ over = … }`, `at_least`, `under`, `at_most` with a number)
+            sequences/s.toml:3:10: there is no tool `serach` (expected one of: q, q)
+            sequences/s.toml:5:8: the mark name `export` is used twice
+            sequences/s.toml:11:9: there is no mark `exprot` (did you mean `export`?)
+            sequences/s.toml:19:1: `sum` needs an amount, and the mark `export` has no `amount`
+            sequences/s.toml:33:1: `same` is compared with the key of marks, and the mark `export` has no `key`
+            sequences/s.toml:41:1: `over = "principal"` needs `within`, a time of at most `7d`
+            sequences/s.toml:46:1: `over = "principal"` needs `within`, a time of at most `7d`"#]],
     );
 }
 

@@ -35,7 +35,8 @@ use portcullis_trajectory::memory::{Context, RunMemory};
 ///
 /// ## False positives
 /// An argument that `same` names and that is missing or `null` belongs to everybody: then the marks of all keys count,
-/// and none is enough where one is required. An amount that cannot be read as a plain decimal number that is not
+/// and none is enough where one is required. If an argument that `where` names is missing, the call is judged, and its
+/// mark counts. An amount that cannot be read as a plain decimal number that is not
 /// negative makes `sum` fire. Beyond 256 places of one mark, the oldest are remembered together, with the place of the
 /// newest among them; beyond 4,096 keys in a run, the marks of new keys count for all.
 ///
@@ -82,7 +83,8 @@ impl Guard<RunMemory> for SequenceRules {
             None => Vec::new(),
         };
         let fired = sequences.fired(tool, action.marked(), run.marks(), &of_principal, now);
-        let found = fired.into_iter().map(|(rule, why)| {
+        let judging = fired.into_iter().filter(|(rule, _)| rule.judges(&action.arguments, run.principal()));
+        let found = judging.map(|(rule, why)| {
             let message = match &rule.message {
                 Some(message) => format!("{message} ({})", why.0),
                 None => why.0,

@@ -313,7 +313,7 @@ impl<'a> StoredRun<'a> {
     /// A mark under the key that all runs share.
     fn shared(&self, mark: &Mark, arguments: &Value) -> Mark {
         let rule = self.sequences.marks().iter().find(|rule| rule.name == mark.name);
-        let found = rule.and_then(|rule| rule.mark(arguments).key).filter(|found| {
+        let found = rule.and_then(|rule| rule.mark(arguments)?.key).filter(|found| {
             let recorded = self.run_key.map(|key| found.keyed(&key));
             recorded.is_some() && recorded == mark.key
         });

@@ -72,7 +72,7 @@ fn remembered(calls: &[Call]) -> (Marks, Vec<Happened>, Now) {
     let mut now = Now { at: Timestamp::from_micros(0), step: 1, seq: 1 };
     for (is_first, of, amount, pause, succeeds) in calls {
         let name = if *is_first { "export" } else { "review" }.to_owned();
-        let mark = Mark { name, key: (*of > 0).then(|| key(*of)), amount_micros: *amount };
+        let mark = Mark { name, key: (*of > 0).then(|| key(*of)), amount_micros: *amount, unsure: false };
         let begun = now;
         marks.happened(std::slice::from_ref(&mark), now);
         now.seq += 1;
@@ -157,7 +157,8 @@ fn keys_beyond_the_limit_count_for_all() {
     let now = Now { at: Timestamp::from_micros(0), step: 1, seq: 1 };
     let other = |number: usize| MarkKey::at(&serde_json::json!([number]), "/0").unwrap();
     for number in 0..MARK_KEYS_MAX + 10 {
-        let mark = Mark { name: "export".into(), key: Some(other(number)), amount_micros: None };
+        let mark =
+            Mark { name: "export".into(), key: Some(other(number)), amount_micros: None, unsure: false };
         marks.happened(&[mark], now);
     }
     assert_eq!(marks.keys, MARK_KEYS_MAX);
