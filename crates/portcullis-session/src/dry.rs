@@ -22,6 +22,7 @@ use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
 use portcullis_core::work::{Covers, ItemId, Operation, Owner, Party};
 use portcullis_guards::contracts::answer::ContractAnswer;
+use portcullis_guards::flow::second_opinion::Opinion;
 use portcullis_guards::output::open_work::{self, Unshown, UnshownItem, is_unshown};
 use serde_json::Value;
 
@@ -54,6 +55,8 @@ pub struct DryRun {
     elsewhere: Used,
     /// What engines say, where a test says it.
     engines: Option<BTreeMap<String, program::Answer>>,
+    /// What a model says of calls in the grey zone, where a test says it.
+    opinion: Option<Opinion>,
     /// What sequences over the principal go by.
     past: Past,
     /// What the run above says.
@@ -154,6 +157,7 @@ impl DryRun {
             tainted: None,
             elsewhere: Used::default(),
             engines: None,
+            opinion: None,
             past,
             parent: None,
             below: Used::default(),
@@ -280,9 +284,19 @@ impl DryRun {
         let (contracts, tainted) = (contracts.as_ref(), self.tainted.take());
         let (parent, below, level) = (self.parent.clone(), self.below, self.level);
         let parent = parent.as_ref();
-        let (past, engines) = (&self.past, self.engines.as_ref());
-        let recorded =
-            Recorded { facts: &facts, contracts, used, tainted, parent, past, below, level, engines };
+        let (past, engines, opinion) = (&self.past, self.engines.as_ref(), self.opinion);
+        let recorded = Recorded {
+            facts: &facts,
+            contracts,
+            used,
+            tainted,
+            parent,
+            past,
+            below,
+            level,
+            engines,
+            opinion,
+        };
         let (batch, judged) = judge(&self.engine, &mut self.env, &recorded);
         self.commit(batch);
         judged
@@ -312,6 +326,11 @@ impl DryRun {
     /// What an engine says of every action from here on.
     pub fn engine_says(&mut self, engine: &str, answer: program::Answer) {
         self.engines.get_or_insert_default().insert(engine.to_owned(), answer);
+    }
+
+    /// What a model says from here on that is asked about calls in the grey zone; without one, it does not answer.
+    pub fn model_says(&mut self, opinion: Option<Opinion>) {
+        self.opinion = opinion;
     }
 
     /// Another run of the principal makes a call, which succeeds.

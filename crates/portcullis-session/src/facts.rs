@@ -24,7 +24,7 @@ use portcullis_core::taint::{Marks, Taint, Tainted};
 use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
 use portcullis_guards::contracts::{self, answer::ContractAnswer};
-use portcullis_guards::flow::second_opinion;
+use portcullis_guards::flow::second_opinion::{self, Opinion};
 use portcullis_guards::program::per_action;
 
 use crate::delegated::Delegated;
@@ -393,6 +393,8 @@ pub(crate) struct Recorded<'a> {
     pub level: Option<Level>,
     /// What engines say that are not asked; nothing is known where it is missing.
     pub engines: Option<&'a BTreeMap<String, Answer>>,
+    /// What a model says that is not asked about calls in the grey zone.
+    pub opinion: Option<Opinion>,
 }
 
 impl Recorded<'_> {
@@ -426,6 +428,12 @@ impl Sources for Recorded<'_> {
             None if request.source == program::ENGINE_SOURCE => {
                 let said = self.engines.map(|all| all.get(program::engine_of(&request.question)));
                 match said.map(|said| serde_json::to_value(said.cloned().unwrap_or_default())) {
+                    Some(Ok(answer)) => FactAnswer::Known(answer),
+                    _ => unknown(request),
+                }
+            }
+            None if request.source == second_opinion::SOURCE => {
+                match self.opinion.map(serde_json::to_value) {
                     Some(Ok(answer)) => FactAnswer::Known(answer),
                     _ => unknown(request),
                 }

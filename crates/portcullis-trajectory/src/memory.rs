@@ -68,6 +68,21 @@ impl RunMemory {
     }
 }
 
+/// Whether replies are held against what was asked and read.
+fn verifies(bundle: &Bundle) -> bool {
+    bundle.verification.is_some() || !bundle.contracts.is_empty()
+}
+
+/// Whether somebody is told what the user asked: who verifies replies, guard programs, engines, and models.
+fn asks_for_prompts(bundle: &Bundle) -> bool {
+    let models = &bundle.call_models;
+    verifies(bundle)
+        || !bundle.programs.is_empty()
+        || !bundle.engines.is_empty()
+        || models.second_opinion.is_some()
+        || models.per_action.is_some()
+}
+
 impl Memory for RunMemory {
     type Reading = RunReading;
 
@@ -88,15 +103,15 @@ impl Memory for RunMemory {
         };
         self.flow.record(bundle, event, texts, flow);
         let text = |name: &str| texts.get(name).map(String::as_str);
-        if bundle.verification.is_some() || !bundle.contracts.is_empty() {
-            match &event.body {
-                EventBody::Input { label: Label::User } => self.sources.input(event.seq, text("text")),
-                EventBody::Observation { label, .. } => {
-                    self.sources.result(bundle, event.seq, label, text("content"));
-                }
-                EventBody::Output {} => self.sources.output(),
-                _ => {}
+        match &event.body {
+            EventBody::Input { label: Label::User } if asks_for_prompts(bundle) => {
+                self.sources.input(event.seq, text("text"));
             }
+            EventBody::Observation { label, .. } if verifies(bundle) => {
+                self.sources.result(bundle, event.seq, label, text("content"));
+            }
+            EventBody::Output {} => self.sources.output(),
+            _ => {}
         }
         match &event.body {
             EventBody::RunOpened(_) | EventBody::Config(ConfigChange::BundleLoaded { .. }) => {

@@ -1,16 +1,17 @@
 //! Asks the guard programs of the bundle.
 
 use portcullis_core::action::{Action, Hook, Pending, Subject};
-use portcullis_core::fact::{FactAnswer, FactRequest, Facts};
+use portcullis_core::fact::{FactRequest, Facts};
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
 use portcullis_core::pipeline::reserved;
 use portcullis_core::principal::Principal;
-use portcullis_core::program::{self, Answer, Failure, Input, Objection, Run, Says, Told, Touched, minute};
+use portcullis_core::program::{self, Failure, Input, Objection, Run, Told, Touched, minute};
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::memory::{Context, RunMemory};
 
+use super::answer::{answer, finding};
 use super::per_action;
 
 /// ## What it does
@@ -79,7 +80,7 @@ impl Guard<RunMemory> for ProgramCheck {
         let mut findings = Vec::new();
         let questions = [question(context, pending), per_action::question(context, pending)];
         for question in questions.into_iter().flatten() {
-            let answer = answer(facts, &question)?;
+            let answer = answer(facts, &question, "the programs")?;
             findings.extend(answer.failures.iter().map(failure));
             findings.extend(answer.objections.iter().map(objection));
         }
@@ -94,31 +95,14 @@ fn question(context: &Context<'_>, pending: &Pending<'_>) -> Option<FactRequest>
     asks.then(|| program::request(programs.digest(), action, context.run, pending.at))
 }
 
-fn answer(facts: &Facts, question: &FactRequest) -> Result<Answer, GuardFailure> {
-    match facts.get(question) {
-        Some(FactAnswer::Known(answer)) => serde_json::from_value(answer.clone())
-            .map_err(|_| GuardFailure("the answer of the programs is not of its form".to_owned())),
-        Some(FactAnswer::Failed(why)) => Err(GuardFailure(why.clone())),
-        None => Err(GuardFailure("nobody asked the programs".to_owned())),
-    }
-}
-
 fn failure(failure: &Failure) -> Finding {
     let message = format!("the program `{}` failed: {}", failure.program, failure.why);
     Finding::new(reserved::GUARD_FAILED, Verdict::Deny, message)
 }
 
 fn objection(objection: &Objection) -> Finding {
-    let verdict = match objection.says {
-        Says::Deny => Verdict::Deny,
-        Says::Hold => Verdict::Review,
-    };
-    let reasons = match objection.reasons.as_slice() {
-        [] => "it gives no reason".to_owned(),
-        reasons => reasons.join("; "),
-    };
-    let message = format!("the program `{}` objects: {reasons}", objection.program);
-    Finding::new(format!("{RULE}/{}", objection.program), verdict, message).against(objection.denied.clone())
+    let name = objection.program.as_str();
+    finding((RULE, name), &format!("the program `{name}`"), objection)
 }
 
 /// What programs are told of an action, as JSON.

@@ -1,12 +1,13 @@
 //! Asks the engines of the bundle.
 
 use portcullis_core::action::{Hook, Pending};
-use portcullis_core::fact::{FactAnswer, FactRequest, Facts};
+use portcullis_core::fact::{FactRequest, Facts};
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
-use portcullis_core::program::{Answer, ENGINE_SOURCE, Objection, Says, engine_request};
-use portcullis_core::verdict::Verdict;
+use portcullis_core::program::{ENGINE_SOURCE, engine_request};
 use portcullis_trajectory::memory::{Context, RunMemory};
+
+use super::answer::{answer, finding};
 
 /// ## What it does
 /// Asks the engines in `engines.toml` about actions, and denies or holds what they object to. An engine is an executable of
@@ -66,19 +67,13 @@ impl Guard<RunMemory> for EngineCheck {
     ) -> Result<Vec<Finding>, GuardFailure> {
         let mut findings = Vec::new();
         for (engine, question) in questions(context, pending) {
-            let answer = match facts.get(&question) {
-                Some(FactAnswer::Known(answer)) => {
-                    serde_json::from_value::<Answer>(answer.clone()).map_err(|_| {
-                        GuardFailure(format!("the answer of the engine `{engine}` is not of its form"))
-                    })?
-                }
-                Some(FactAnswer::Failed(why)) => return Err(GuardFailure(why.clone())),
-                None => return Err(GuardFailure(format!("nobody asked the engine `{engine}`"))),
-            };
+            let who = format!("the engine `{engine}`");
+            let answer = answer(facts, &question, &who)?;
             if let Some(failure) = answer.failures.first() {
-                return Err(GuardFailure(format!("the engine `{engine}` failed: {}", failure.why)));
+                return Err(GuardFailure(format!("{who} failed: {}", failure.why)));
             }
-            findings.extend(answer.objections.iter().map(|objection| finding(engine, objection)));
+            let objections = answer.objections.iter();
+            findings.extend(objections.map(|objection| finding((RULE, engine), &who, objection)));
         }
         Ok(findings)
     }
@@ -95,17 +90,4 @@ fn questions<'a>(
         let action = action.filter(|action| engine.wants(action.tool()))?;
         Some((engine.name.as_str(), engine_request(engine, action)))
     })
-}
-
-fn finding(engine: &str, objection: &Objection) -> Finding {
-    let verdict = match objection.says {
-        Says::Deny => Verdict::Deny,
-        Says::Hold => Verdict::Review,
-    };
-    let reasons = match objection.reasons.as_slice() {
-        [] => "it gives no reason".to_owned(),
-        reasons => reasons.join("; "),
-    };
-    let message = format!("the engine `{engine}` objects: {reasons}");
-    Finding::new(format!("{RULE}/{engine}"), verdict, message).against(objection.denied.clone())
 }

@@ -12,6 +12,7 @@ use portcullis_core::program::{self, Says};
 use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
+use portcullis_guards::flow::second_opinion::Opinion;
 use serde_json::{Value, json};
 
 use super::observed::observed;
@@ -102,6 +103,8 @@ pub enum StepKind {
     Used(Used),
     /// An engine says this of every action from here on.
     Engine(String, program::Answer),
+    /// A model that gives second opinions says this from here on.
+    Opinion(Option<Opinion>),
     /// Another run of the principal makes this call, which succeeds.
     Elsewhere {
         /// Name or id of the tool.
@@ -232,7 +235,7 @@ fn parse_block(block: &[(usize, &str)]) -> Result<Vec<Step>, CaseError> {
 }
 
 /// The words that a step begins with.
-const STEP_WORDS: [&str; 34] = [
+const STEP_WORDS: [&str; 35] = [
     "policy",
     "directory",
     "time",
@@ -259,6 +262,7 @@ const STEP_WORDS: [&str; 34] = [
     "used",
     "elsewhere",
     "engine",
+    "opinion",
     "parent",
     "children",
     "contained",
@@ -372,6 +376,7 @@ fn known_from_outside(word: &str, rest: &mut Rest<'_>) -> Result<StepKind, Strin
             let answer = engine_says(&name, rest.word(), rest)?;
             StepKind::Engine(name, answer)
         }
+        "opinion" => StepKind::Opinion(opinion(rest.word())?),
         "elsewhere" => match call(rest)? {
             StepKind::Call { tool, arguments } => StepKind::Elsewhere { tool, arguments },
             other => other,
@@ -406,6 +411,16 @@ fn known_fields(what: &str, given: Value, known: &[&str]) -> Result<Value, Strin
             };
             Err(format!("`{wrong}` is not a field of `{what}` ({help})"))
         }
+    }
+}
+
+/// What a model says that is asked whether the request covers a call.
+fn opinion(word: &str) -> Result<Option<Opinion>, String> {
+    match word {
+        "covered" => Ok(Some(Opinion { covers: true })),
+        "uncovered" => Ok(Some(Opinion { covers: false })),
+        "silent" => Ok(None),
+        other => Err(format!("`{other}` is not an opinion: covered, uncovered, silent")),
     }
 }
 

@@ -209,6 +209,7 @@ impl Runner<'_> {
             StepKind::Control(control) => self.dry.control(*control, None),
             StepKind::Used(used) => self.dry.used_elsewhere(*used),
             StepKind::Engine(name, answer) => self.dry.engine_says(name, answer.clone()),
+            StepKind::Opinion(opinion) => self.dry.model_says(*opinion),
             StepKind::Elsewhere { tool, arguments } => self.dry.called_elsewhere(tool, arguments.clone()),
             StepKind::Parent(answer) => self.dry.parent_says(answer.clone()),
             StepKind::Observed(observed) => self.observed(step, observed),
