@@ -10,6 +10,7 @@ use portcullis_core::principal::CredentialKind;
 use portcullis_ledger::{FreezeFilter, RunFilter};
 use portcullis_session::credentials::Identity;
 use portcullis_session::gate::{FreezeDone, Release};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tracing::warn;
 
@@ -20,7 +21,7 @@ use super::queries::{self, LIST_MAX, read};
 use super::routes::{JsonBody, settle};
 use crate::api;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Which {
     /// Those that were released as well.

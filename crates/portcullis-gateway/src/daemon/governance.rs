@@ -9,6 +9,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use portcullis_core::id::RunId;
 use portcullis_governance::{FILES, Pack, PackError, RecordError};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Shared;
@@ -18,7 +19,7 @@ use super::queries;
 use crate::api;
 use crate::governance::{self, GovernanceError, PackOptions};
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
     /// Whether to create a pack of a run with unverified replies.

@@ -13,6 +13,7 @@ use portcullis_session::engine::{Reach, WorkBy};
 use portcullis_session::kept::told;
 use portcullis_session::run::{FactsAsked, FactsPage, HISTORY_PAGE_MAX, Run};
 use portcullis_session::surface::Surface as _;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -102,11 +103,14 @@ pub(super) async fn facts(
     Ok(Json(answer))
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Listed {
+    /// Facts, at most 200.
     limit: Option<usize>,
+    /// Those before this one of the list: `next` of its page.
     before: Option<u64>,
+    /// Those of this principal.
     principal: Option<String>,
     /// Also those that were replaced or forgotten.
     #[serde(default)]

@@ -14,6 +14,7 @@ use portcullis_ledger::log::{LogError, LogPlaces, LogReader};
 use portcullis_ledger::{
     ErasureRow, ExportOptions, Kin, LedgerError, Reader, RunFilter, RunSummary, read_aside,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Shared;
@@ -30,16 +31,19 @@ const LIST_DEFAULT: usize = 100;
 /// Largest run that is exported over HTTP, in events; the command line has no such limit.
 const EXPORT_EVENTS_MAX: u64 = 200_000;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
+    /// Entries, at most 1,000; 100 unless it is said.
     limit: Option<usize>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventsPage {
+    /// Events, at most 1,000; 100 unless it is said.
     limit: Option<usize>,
+    /// The number of the event before the first one.
     after: Option<u64>,
     /// Whether the words that were set aside are in the lines, which are not those of the chain then.
     #[serde(default)]

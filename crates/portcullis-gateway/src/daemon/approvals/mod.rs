@@ -18,6 +18,7 @@ use portcullis_core::state::progress::RunPhase;
 use portcullis_ledger::{ApprovalFilter, ApprovalRow, ApprovalState};
 use portcullis_session::commits::{CommitWatch, Missed};
 use portcullis_session::engine::Proposal;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
@@ -41,9 +42,10 @@ pub(super) const READ_MAX: usize = 100;
 /// The pause before a list that is waited for is made again, so that many changes at once cost one.
 const LISTED_AGAIN: Duration = Duration::from_millis(50);
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Which {
+    /// Which ones.
     #[serde(default)]
     state: api::ApprovalFilter,
     /// The version of a list that is known: it is not answered again before the wait is over.
