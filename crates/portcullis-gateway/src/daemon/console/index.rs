@@ -72,6 +72,8 @@ pub(super) struct Act {
 pub(super) struct Index {
     /// The events from 1 on.
     pub(super) entries: Vec<Entry>,
+    /// Those that have texts: inputs, replies, results.
+    pub(super) texts: Vec<u64>,
     /// What people did, the latest last.
     pub(super) acts: Vec<Act>,
     /// Event and drift after it, where it changed.
@@ -146,6 +148,9 @@ impl Index {
             "observed" => Kind::Notable,
             _ => Kind::Other,
         };
+        if matches!(stored.kind.as_str(), "input" | "output" | "observation") {
+            self.texts.push(stored.seq);
+        }
         if stored.kind == "config"
             && self.children.len() < CHILDREN_MAX
             && let Ok(Event { body: EventBody::Config(ConfigChange::ChildOpened { run }), .. }) =

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use portcullis_console::run::{Call, Chosen, Found, Row, Text};
+use portcullis_console::run::{Call, Chosen, Found, Opinion, Row, Text};
 use portcullis_core::event::{About, Enforced, Event, EventBody, PayloadRef, VerdictRecord};
+use portcullis_core::fact::FactAnswer;
 use portcullis_core::id::{ActionId, RunId};
 use portcullis_core::verdict::Verdict;
+use portcullis_guards::flow::second_opinion;
 use portcullis_ledger::{LedgerError, Reader, StoredEvent};
 use serde_json::Value;
 
@@ -104,12 +106,28 @@ pub(super) fn rows(reader: &dyn Reader, run: RunId, events: &[Event]) -> Result<
             rows.push(row(reader, run, event, &judged)?);
         }
     }
-    if let Some(reason) = reason(events)
-        && let Some(first) = rows.iter_mut().find(|row| row.call.is_some())
-    {
-        (first.words, first.rule) = reason;
+    if let Some(first) = rows.iter_mut().find(|row| row.call.is_some()) {
+        if let Some(reason) = reason(events) {
+            (first.words, first.rule) = reason;
+        }
+        first.opinion = events.iter().find_map(opinion);
     }
     Ok(rows)
+}
+
+/// What a model said of a call that was to be held.
+fn opinion(event: &Event) -> Option<Opinion> {
+    let EventBody::Verdict(record) = &event.body else { return None };
+    let fact = record.facts.iter().find(|fact| fact.request.source == second_opinion::SOURCE)?;
+    let covers = match &fact.answer {
+        FactAnswer::Known(answer) => answer.get("covers").and_then(Value::as_bool),
+        FactAnswer::Failed(_) => None,
+    };
+    Some(match covers {
+        Some(true) => Opinion::Lifted,
+        Some(false) => Opinion::Denied,
+        None => Opinion::Silent,
+    })
 }
 
 fn rows_has_call(rows: &[Row]) -> bool {
@@ -136,6 +154,7 @@ fn row(reader: &dyn Reader, run: RunId, event: &Event, judged: &Judged) -> Resul
         rule: None,
         text: None,
         link: None,
+        opinion: None,
     };
     match &event.body {
         EventBody::Proposed(proposed) => {
@@ -364,5 +383,5 @@ pub(super) fn chosen(reader: &dyn Reader, run: RunId, seq: u64) -> Result<Option
         }
     }
     let kind = event.body.kind().to_owned();
-    Ok(Some(Chosen { seq, kind, facts, findings, effects: Vec::new(), line, texts }))
+    Ok(Some(Chosen { seq, kind, facts, findings, effects: Vec::new(), origins: Vec::new(), line, texts }))
 }
