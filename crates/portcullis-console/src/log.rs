@@ -157,7 +157,7 @@ pub enum Upload {
 pub fn upload(token: &str, found: Option<&Upload>) -> Markup {
     html! {
         section aria-labelledby="h-up" #verify {
-            div .sh { h2 #h-up { "Verify an export" } p { "any run’s " code { "run.export" } ", from here or from another gate; nothing is stored" } }
+            div .sh { h2 #h-up { "Verify an export" } p { "any run’s " code { "run.export" } ", or a whole pack as " code { ".zip" } ", from here or from another gate; nothing is stored" } }
             div .panel.pad.form {
                 form .row method="post" action="/audit/verify" enctype="multipart/form-data" {
                     (csrf(token))
@@ -187,7 +187,7 @@ pub(crate) fn verified(found: &Verified) -> Markup {
             p .answer { b { (found.status) } " " span .soft { (shown(&found.name)) } }
             @match (&found.failure, found.status) {
                 (Some((attack, place, message)), _) => { p { b { (shown(attack)) } ", " (shown(place)) ": " (sentence(message)) } p .soft { "What follows it was not looked at: of what was tampered with, nothing follows." } }
-                (None, "VALID") => { p { "The run is whole, in order, and what it says it is. " (sentence(&found.against)) } }
+                (None, "VALID") => { p { "It is whole, in order, and what it says it is. " (sentence(&found.against)) } }
                 (None, "INCOMPLETE") => { p { "Nothing is wrong with it, and not everything can be checked with what is here. " (sentence(&found.against)) } }
                 _ => {}
             }

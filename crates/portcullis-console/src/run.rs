@@ -209,6 +209,10 @@ pub struct Text {
     pub cut: bool,
     /// What was taken out before it was handed on: from byte to byte, and what stands there now.
     pub edits: Vec<(usize, usize, String)>,
+    /// Where checks of a reply say that it is wrong: from byte to byte, and the number of the check in [`Self::failed`].
+    pub wrong: Vec<(usize, usize, usize)>,
+    /// The checks of a reply that failed: name and explanation.
+    pub failed: Vec<(String, String)>,
 }
 
 /// What somebody did.
@@ -439,10 +443,44 @@ fn text_of(text: &Text) -> Markup {
             (struck(text))
             @if text.cut { "…" }
         }
+        (failed(text))
+    }
+}
+
+/// The checks that failed, by the numbers under which the text has their places.
+fn failed(text: &Text) -> Markup {
+    html! {
+        @if !text.failed.is_empty() {
+            ol .failed-checks {
+                @for (name, why) in &text.failed { li { (result(Standing::Bad, "FAIL")) " " code { (name) } " " (foreign::sentence(why)) } }
+            }
+        }
+    }
+}
+
+/// Stretches of a text that are wrong, underlined and numbered. Where two overlap, the first is drawn.
+fn underlined(text: &Text) -> Markup {
+    let mut wrong = text.wrong.clone();
+    wrong.sort_unstable();
+    let mut from = 0;
+    let mut pieces = Vec::new();
+    for (start, end, number) in wrong {
+        let (Some(before), Some(stretch)) = (text.text.get(from..start), text.text.get(start..end)) else {
+            continue;
+        };
+        pieces.push((before, stretch, number));
+        from = end;
+    }
+    html! {
+        @for (before, stretch, number) in &pieces { (shown(before)) u .wrong { (shown(stretch)) } sup { (number) } }
+        (shown(text.text.get(from..).unwrap_or_default()))
     }
 }
 
 pub(crate) fn struck(text: &Text) -> Markup {
+    if text.edits.is_empty() {
+        return underlined(text);
+    }
     let mut edits = text.edits.clone();
     edits.sort_by_key(|edit| edit.0);
     let mut from = 0;
@@ -509,6 +547,26 @@ fn people(page: &RunPage<'_>) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_check_says_is_wrong_is_underlined_and_numbered() {
+        let text = Text {
+            text: "By hand, for 95 % of <them>.".into(),
+            wrong: vec![(13, 15, 2), (0, 7, 1), (5, 9, 3), (90, 95, 4)],
+            failed: vec![("CITATION_MATCH".into(), "names `doc_9`".into())],
+            ..Text::default()
+        };
+        let html = text_of(&text).into_string();
+        for part in [
+            "<u class=\"wrong\">By hand</u><sup>1</sup>, for ",
+            "<u class=\"wrong\">95</u><sup>2</sup> % of &lt;them&gt;.",
+            "FAIL",
+            "<code>doc_9</code>",
+        ] {
+            assert!(html.contains(part), "{part} in {html}");
+        }
+        assert_eq!(html.matches("<sup>").count(), 2, "{html}");
+    }
 
     #[test]
     fn what_was_taken_out_is_struck_through_in_its_place() {

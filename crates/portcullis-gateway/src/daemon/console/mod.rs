@@ -24,6 +24,7 @@ mod replay;
 mod rows;
 mod run;
 mod runs;
+mod selftest;
 mod sessions;
 mod setup;
 mod simulate;
