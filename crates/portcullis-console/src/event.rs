@@ -146,17 +146,20 @@ fn effects(chosen: &Chosen) -> Markup {
                     1 => { (result(Standing::Alert, "1 thing that was not predicted")) }
                     more => { (result(Standing::Alert, &format!("{more} things that were not predicted"))) }
                 } }
-            } @else { p .small.muted { "As they were read; it did not run contained, so nobody looked at what it did." } }
-            div .scroll tabindex="0" role="region" aria-label="Effects" { table .eff {
-                thead { tr { th scope="col" { "Effect" } th scope="col" { "Predicted" } @if observed { th scope="col" { "Observed" } } } }
-                tbody { @for effect in &chosen.effects {
-                    tr .more[effect.observed == Some(true) && effect.predicted == Some(false)] {
-                        td .wrap.mono { (shown(&effect.what)) }
-                        td { (seen(effect.predicted, "not known")) }
-                        @if observed { td { (seen(effect.observed, "cannot be seen")) } }
-                    }
+                div .scroll tabindex="0" role="region" aria-label="Effects" { table .eff {
+                    thead { tr { th scope="col" { "Effect" } th scope="col" { "Predicted" } th scope="col" { "Observed" } } }
+                    tbody { @for effect in &chosen.effects {
+                        tr .more[effect.observed == Some(true) && effect.predicted == Some(false)] {
+                            td .wrap.mono { (shown(&effect.what)) }
+                            td { (seen(effect.predicted, "not known")) }
+                            td { (seen(effect.observed, "cannot be seen")) }
+                        }
+                    } }
                 } }
-            } }
+            } @else {
+                ul .list { @for effect in &chosen.effects { li .wrap.mono.small { (shown(&effect.what)) } } }
+                p .small.muted { "As they were read; it did not run contained, so nobody looked at what it did." }
+            }
         }
     }
 }

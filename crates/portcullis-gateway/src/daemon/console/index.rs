@@ -27,7 +27,7 @@ const EVENTS_MAX: u64 = 200_000;
 /// Events whose texts are read for drift, at one look. A run that is further behind has no chart until it is caught up.
 const DRIFT_EVENTS: usize = 400;
 /// Stretches of the strip.
-const STRETCHES: u64 = 200;
+const STRETCHES: u64 = 160;
 /// Acts of people that are kept, the latest.
 const ACTS_MAX: usize = 50;
 /// Child runs that are named.

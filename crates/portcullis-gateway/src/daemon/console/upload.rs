@@ -113,6 +113,7 @@ pub(super) fn verified(gate: &portcullis_session::gate::Gate, name: String, file
         payloads: (payloads.named, payloads.verified, payloads.withheld, payloads.erased),
         name,
         against: against.to_owned(),
+        all_checked: false,
     }))
 }
 

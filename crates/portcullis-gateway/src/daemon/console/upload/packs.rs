@@ -48,6 +48,7 @@ pub(super) fn verified(gate: &Gate, places: &LogPlaces, name: String, file: &[u8
         here,
         payloads,
         name,
+        all_checked: true,
         against: match policy {
             Some(_) => "The pack was held against the log of this gate.".to_owned(),
             None => "This gate has no log yet, so the pack was held against itself: that shows damage alone."
