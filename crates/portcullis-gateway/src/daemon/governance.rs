@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use portcullis_core::id::RunId;
@@ -16,6 +16,7 @@ use super::Shared;
 use super::auth::{Approver, Caller};
 use super::error::Failure;
 use super::queries;
+use super::routes::Queried;
 use crate::api;
 use crate::governance::{self, GovernanceError, PackOptions};
 
@@ -32,7 +33,7 @@ pub(super) async fn archive(
     State(shared): State<Shared>,
     Approver(identity): Approver,
     Path(run): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Queried(wanted): Queried<Wanted>,
 ) -> Result<Response, Failure> {
     let run = queries::find_run(&shared, &Caller(identity), &run).await?;
     let archive =
@@ -45,7 +46,7 @@ pub(super) async fn file(
     State(shared): State<Shared>,
     Approver(identity): Approver,
     Path((run, name)): Path<(String, String)>,
-    Query(wanted): Query<Wanted>,
+    Queried(wanted): Queried<Wanted>,
 ) -> Result<Response, Failure> {
     let Some(name) = FILES.into_iter().find(|file| *file == name) else {
         return Err(Failure::not_found(format!("a governance pack has: {}", FILES.join(", "))));

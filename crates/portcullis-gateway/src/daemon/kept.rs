@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use portcullis_core::kept::{Cell, KeptError, KeptId, NewFact, Put, Refusal};
 use portcullis_core::principal::CredentialKind;
@@ -21,7 +21,7 @@ use super::Shared;
 use super::auth::{Approver, Caller};
 use super::error::Failure;
 use super::queries;
-use super::routes::{JsonBody, live_run, settle};
+use super::routes::{JsonBody, Queried, live_run, settle};
 use super::work::cause;
 use crate::api::{self, FactOperation, StateOperation};
 
@@ -121,7 +121,7 @@ pub(super) struct Listed {
 pub(super) async fn list(
     State(shared): State<Shared>,
     Approver(_): Approver,
-    Query(listed): Query<Listed>,
+    Queried(listed): Queried<Listed>,
 ) -> Result<Json<api::FactList>, Failure> {
     let limit = listed.limit.unwrap_or(LIST_MAX).min(LIST_MAX);
     let Listed { before, principal, gone, .. } = listed;

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use axum::Json;
 use axum::Router;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::handler::Handler;
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use super::Shared;
 use super::auth::{Approver, Caller};
 use super::error::Failure;
-use super::routes::{self, JsonBody};
+use super::routes::{self, JsonBody, Queried};
 use super::seen::Seen;
 use super::webhooks::SignedBody;
 use crate::api;
@@ -328,7 +328,7 @@ impl Taken for HeaderMap {
     fn taken(_: &mut Document, _: &mut Operation) {}
 }
 
-impl<T: JsonSchema> Taken for Query<T> {
+impl<T: JsonSchema> Taken for Queried<T> {
     fn taken(document: &mut Document, operation: &mut Operation) {
         let schema = T::json_schema(&mut document.requests).to_value();
         for (name, schema) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use portcullis_core::aside::ERASED;
@@ -21,6 +21,7 @@ use super::Shared;
 use super::auth::Caller;
 use super::error::Failure;
 use super::freezes;
+use super::routes::Queried;
 use super::streamed;
 use crate::api;
 
@@ -147,7 +148,7 @@ pub(super) fn may_see(caller: &Caller, principal: &str) -> bool {
 pub(super) async fn runs(
     State(shared): State<Shared>,
     caller: Caller,
-    Query(page): Query<Page>,
+    Queried(page): Queried<Page>,
 ) -> Result<Json<api::Runs>, Failure> {
     let principal = only_of(&caller);
     let limit = Some(page.limit.unwrap_or(LIST_DEFAULT).min(LIST_MAX));
@@ -237,7 +238,7 @@ pub(super) async fn events(
     State(shared): State<Shared>,
     caller: Caller,
     Path(run): Path<String>,
-    Query(page): Query<EventsPage>,
+    Queried(page): Queried<EventsPage>,
 ) -> Result<Response, Failure> {
     let id = visible(&shared, &caller, &run).await?.run;
     let limit = page.limit.unwrap_or(LIST_DEFAULT).clamp(1, LIST_MAX);

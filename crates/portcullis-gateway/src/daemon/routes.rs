@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{DefaultBodyLimit, FromRequest, Path, State};
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use axum::{Json, Router};
@@ -41,6 +42,18 @@ use crate::api;
 
 /// JSON bodies whose mistakes are answered like every other failure.
 pub(super) struct JsonBody<T>(pub(super) T);
+
+/// What stands behind the `?` of a path; mistakes in it are answered like every other failure.
+pub(super) struct Queried<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequestParts<Shared> for Queried<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Failure> {
+        let read = Query::<T>::from_request_parts(parts, shared).await;
+        read.map(|Query(query)| Self(query)).map_err(|error| Failure::bad_request(error.body_text()))
+    }
+}
 
 /// Bodies from this many bytes on are read off the async threads, where they hold up no other run.
 pub(super) const READ_ASIDE_BYTES: usize = 128 << 10;

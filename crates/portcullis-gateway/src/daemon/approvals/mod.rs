@@ -10,7 +10,7 @@ mod stats;
 
 use std::time::Duration;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use portcullis_core::id::{ApprovalId, Digest, DigestBuilder, canonical_json};
 use portcullis_core::limits::APPROVALS_PENDING_MAX;
@@ -32,6 +32,7 @@ use super::Shared;
 use super::auth::Caller;
 use super::error::Failure;
 use super::queries::{self, LIST_MAX, may_see, read};
+use super::routes::Queried;
 use super::seen::Seen;
 use crate::api;
 
@@ -58,7 +59,7 @@ pub(super) struct Which {
 pub(super) async fn list(
     State(shared): State<Shared>,
     caller: Caller,
-    Query(which): Query<Which>,
+    Queried(which): Queried<Which>,
 ) -> Result<Seen<api::Approvals>, Failure> {
     let until = Instant::now() + Duration::from_millis(which.wait_ms.min(api::WAIT_MS_MAX).into());
     // From before the look, so that no change falls between the two.
