@@ -4,6 +4,7 @@
 use portcullis_contracts::{
     Conflict, Context, Contract, Edit, Need, Span, Step, Unrepaired, Verdict, conflicts, difference,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -15,7 +16,8 @@ use crate::repair::{Answers, Ended, Helpers, Repaired, Settings, SettingsError, 
 use crate::written::Compiled;
 
 /// A contract and what became of it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "HeldContract")]
 pub struct Held {
     /// The contract's id.
     pub id: String,
@@ -62,7 +64,7 @@ fn held(compiled: &Compiled, context: &Context<'_>, judgements: Vec<Judgement>) 
 }
 
 /// What was used up.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Used {
     /// Calls of the model.
     pub calls: u32,
@@ -91,7 +93,7 @@ impl From<Spent> for Used {
 }
 
 /// A reply that was checked.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Checked {
     record: &'static str,
     /// The caller's name for the reply.
@@ -106,6 +108,7 @@ pub struct Checked {
     pub spent: Option<Used>,
     /// Why the judge gave no answer.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_words")]
+    #[schemars(with = "Option<String>")]
     pub error: Option<ModelError>,
 }
 
@@ -148,7 +151,7 @@ pub async fn check_reply(
 }
 
 /// A reply that was repaired.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Mended {
     record: &'static str,
     /// The caller's name for the reply.
@@ -179,7 +182,7 @@ pub struct Mended {
 }
 
 /// What a model or a guard program did for a reply.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Assisted {
     /// In which way the model was asked for rewrites.
     pub strategy: String,
@@ -195,6 +198,7 @@ pub struct Assisted {
     pub ended: &'static str,
     /// What is the matter with the budget or the model.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_words")]
+    #[schemars(with = "Option<String>")]
     pub error: Option<ModelError>,
     /// What became of each contract.
     pub contracts: Vec<Held>,

@@ -4,17 +4,20 @@
 //! `medium`, `low`; the tags `HIGH_PRIORITY`, … mean the same), `rank` (1 is the first) and `weight`. Ranks and weights
 //! compare all contracts, so that each has one or none has; they exclude each other and the tags.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use portcullis_contracts::{Contract, Priority, StatementError, compile_explained};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error as _, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer};
 
 use crate::repair::Priorities;
 
 /// What matters more, in three words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "ContractPriority")]
 pub enum Tag {
     /// It gives way first.
     #[serde(alias = "LOW_PRIORITY")]
@@ -56,13 +59,27 @@ impl From<&str> for Written {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "WeighedStatement")]
 struct Fields {
     statement: String,
     priority: Option<Tag>,
     rank: Option<u32>,
     weight: Option<u32>,
+}
+
+impl JsonSchema for Written {
+    fn schema_name() -> Cow<'static, str> {
+        "WrittenContract".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A statement, alone or with what it is worth beside the others.",
+            "anyOf": [{ "type": "string" }, generator.subschema_for::<Fields>()],
+        })
+    }
 }
 
 impl<'de> Deserialize<'de> for Written {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use portcullis_core::id::DigestBuilder;
 
 /// The style sheet.
-pub const STYLE: &str = include_str!("../assets/console.css");
+pub const STYLE: &str = concat!(include_str!("../assets/console.css"), include_str!("../assets/pages.css"));
 /// The script. Every page works without it.
 pub const SCRIPT: &str = include_str!("../assets/console.js");
 /// Path of the style sheet: it has the digest of its content, so it never changes under its name.

@@ -18,6 +18,7 @@ pub mod diff;
 pub mod door;
 pub mod editor;
 pub mod evals;
+pub mod event;
 pub mod foreign;
 pub mod frame;
 pub mod log;

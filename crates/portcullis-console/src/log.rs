@@ -141,6 +141,8 @@ pub struct Verified {
     pub name: String,
     /// What it was held against, in words.
     pub against: String,
+    /// What follows a mistake was checked as well: in a pack each file stands for itself.
+    pub all_checked: bool,
 }
 
 /// What there is to say of an upload.
@@ -157,7 +159,7 @@ pub enum Upload {
 pub fn upload(token: &str, found: Option<&Upload>) -> Markup {
     html! {
         section aria-labelledby="h-up" #verify {
-            div .sh { h2 #h-up { "Verify an export" } p { "any run’s " code { "run.export" } ", from here or from another gate; nothing is stored" } }
+            div .sh { h2 #h-up { "Verify an export" } p { "any run’s " code { "run.export" } ", or a whole pack as " code { ".zip" } ", from here or from another gate; nothing is stored" } }
             div .panel.pad.form {
                 form .row method="post" action="/audit/verify" enctype="multipart/form-data" {
                     (csrf(token))
@@ -182,12 +184,13 @@ pub(crate) fn verified(found: &Verified) -> Markup {
         _ => Standing::Bad,
     };
     let (named, verified, withheld, erased) = found.payloads;
+    let (passed, other): (Vec<_>, Vec<_>) = found.checks.iter().partition(|(_, what, _)| *what == "pass");
     html! {
         (note(standing, &html! {
             p .answer { b { (found.status) } " " span .soft { (shown(&found.name)) } }
             @match (&found.failure, found.status) {
-                (Some((attack, place, message)), _) => { p { b { (shown(attack)) } ", " (shown(place)) ": " (sentence(message)) } p .soft { "What follows it was not looked at: of what was tampered with, nothing follows." } }
-                (None, "VALID") => { p { "The run is whole, in order, and what it says it is. " (sentence(&found.against)) } }
+                (Some((attack, place, message)), _) => { p { b { (shown(attack)) } ", " (sentence(place)) ": " (sentence(message)) } @if !found.all_checked { p .soft { "What follows it was not looked at: of what was tampered with, nothing follows." } } }
+                (None, "VALID") => { p { "It is whole, in order, and what it says it is. " (sentence(&found.against)) } }
                 (None, "INCOMPLETE") => { p { "Nothing is wrong with it, and not everything can be checked with what is here. " (sentence(&found.against)) } }
                 _ => {}
             }
@@ -197,7 +200,20 @@ pub(crate) fn verified(found: &Verified) -> Markup {
             dt { "events" } dd { (when::count(found.events)) }
             dt { "payloads" } dd { (when::count(named)) " named, " (when::count(verified)) " verified, " (when::count(withheld)) " withheld, " (when::count(erased)) " erased" }
         }
-        table .t.checks { tbody { @for (name, what, detail) in &found.checks {
+        @if passed.len() <= PASSED_MAX { (checks(&found.checks.iter().collect::<Vec<_>>())) }
+        @else {
+            @if !other.is_empty() { (checks(&other)) }
+            details .under { summary { (passed.len()) " checks pass" } (checks(&passed)) }
+        }
+    }
+}
+
+/// Checks that pass are listed up to here; more are folded, so that the others are seen.
+const PASSED_MAX: usize = 8;
+
+fn checks(rows: &[&(String, &'static str, String)]) -> Markup {
+    html! {
+        table .t.checks { tbody { @for (name, what, detail) in rows {
             tr {
                 th scope="row" { (name) }
                 td { @match *what { "pass" => { (result(Standing::Ok, "pass")) } "FAIL" => { (result(Standing::Bad, "FAIL")) } other => { (result(Standing::Idle, other)) } } }
@@ -250,6 +266,7 @@ mod tests {
             payloads: (0, 0, 0, 0),
             name: "a.export".into(),
             against: String::new(),
+            all_checked: false,
         };
         let html = upload("t", Some(&Upload::Verified(Box::new(found)))).into_string();
         assert!(

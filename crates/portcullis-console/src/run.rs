@@ -11,6 +11,8 @@ use portcullis_core::verdict::Verdict;
 
 use crate::Role;
 use crate::chart::{self, Density};
+use crate::event;
+pub use crate::event::{Chosen, Found};
 use crate::foreign::{self, shown};
 use crate::frame::csrf;
 use crate::marks::{self, Standing, note, result};
@@ -150,6 +152,37 @@ pub struct Row {
     pub text: Option<Text>,
     /// Where to go from it: an address and the words of the link.
     pub link: Option<(String, &'static str)>,
+    /// What a model said that was asked about the call.
+    pub opinion: Option<Opinion>,
+}
+
+/// What became of a hold that a model was asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opinion {
+    /// It said that the request covers the call: the call was not held.
+    Lifted,
+    /// It said that the request does not: the call was denied.
+    Denied,
+    /// It said nothing in time: the hold stood.
+    Silent,
+}
+
+impl Opinion {
+    fn shown(self) -> Markup {
+        let asked = "A model was asked whether the request covers this call.";
+        let (standing, word, said) = match self {
+            Self::Lifted => {
+                (Standing::Alert, "second opinion: hold lifted", "It said yes; nobody was asked.")
+            }
+            Self::Denied => {
+                (Standing::Bad, "second opinion: denied", "It said no; the hold became a denial.")
+            }
+            Self::Silent => {
+                (Standing::Idle, "second opinion: none", "It gave no answer in time; the hold stood.")
+            }
+        };
+        html! { span .why.opinion { (result(standing, word)) " " span .soft { (asked) " " (said) } } }
+    }
 }
 
 /// A call.
@@ -176,40 +209,10 @@ pub struct Text {
     pub cut: bool,
     /// What was taken out before it was handed on: from byte to byte, and what stands there now.
     pub edits: Vec<(usize, usize, String)>,
-}
-
-/// The event that is looked at.
-#[derive(Debug, Clone)]
-pub struct Chosen {
-    /// Its number.
-    pub seq: u64,
-    /// Its kind.
-    pub kind: String,
-    /// Names and values.
-    pub facts: Vec<(&'static str, String)>,
-    /// The findings.
-    pub findings: Vec<Found>,
-    /// What the call would touch, and what was seen of it: the effect, whether it was predicted and observed.
-    pub effects: Vec<(String, bool, Option<bool>)>,
-    /// The line as it is stored.
-    pub line: String,
-    /// Its texts, by name.
-    pub texts: Vec<(String, Text)>,
-}
-
-/// A finding.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// What it requires.
-    pub verdict: Verdict,
-    /// The rule.
-    pub rule: String,
-    /// Why.
-    pub message: String,
-    /// A person's yes, or the user's, answered it.
-    pub answered: bool,
-    /// Events that it rests on.
-    pub evidence: Vec<u64>,
+    /// Where checks of a reply say that it is wrong: from byte to byte, and the number of the check in [`Self::failed`].
+    pub wrong: Vec<(usize, usize, usize)>,
+    /// The checks of a reply that failed: name and explanation.
+    pub failed: Vec<(String, String)>,
 }
 
 /// What somebody did.
@@ -250,7 +253,7 @@ pub fn page(page: &RunPage<'_>) -> Markup {
                 (timeline(page))
             }
             aside .side.stack aria-label="Beside the timeline" {
-                @if let Some(chosen) = &page.chosen { (chosen_panel(chosen, page)) }
+                @if let Some(chosen) = &page.chosen { (event::panel(chosen, &page.run)) }
                 (facts(page))
                 (work(page))
                 (people(page))
@@ -427,6 +430,7 @@ fn content(row: &Row) -> Markup {
             @if !row.words.is_empty() {
                 span .why { (foreign::sentence(&row.words)) @if let Some(rule) = &row.rule { " " span .dig { (shown(rule)) } } }
             }
+            @if let Some(opinion) = row.opinion { (opinion.shown()) }
         }
     }
 }
@@ -439,10 +443,44 @@ fn text_of(text: &Text) -> Markup {
             (struck(text))
             @if text.cut { "…" }
         }
+        (failed(text))
     }
 }
 
-fn struck(text: &Text) -> Markup {
+/// The checks that failed, by the numbers under which the text has their places.
+fn failed(text: &Text) -> Markup {
+    html! {
+        @if !text.failed.is_empty() {
+            ol .failed-checks {
+                @for (name, why) in &text.failed { li { (result(Standing::Bad, "FAIL")) " " code { (name) } " " (foreign::sentence(why)) } }
+            }
+        }
+    }
+}
+
+/// Stretches of a text that are wrong, underlined and numbered. Where two overlap, the first is drawn.
+fn underlined(text: &Text) -> Markup {
+    let mut wrong = text.wrong.clone();
+    wrong.sort_unstable();
+    let mut from = 0;
+    let mut pieces = Vec::new();
+    for (start, end, number) in wrong {
+        let (Some(before), Some(stretch)) = (text.text.get(from..start), text.text.get(start..end)) else {
+            continue;
+        };
+        pieces.push((before, stretch, number));
+        from = end;
+    }
+    html! {
+        @for (before, stretch, number) in &pieces { (shown(before)) u .wrong { (shown(stretch)) } sup { (number) } }
+        (shown(text.text.get(from..).unwrap_or_default()))
+    }
+}
+
+pub(crate) fn struck(text: &Text) -> Markup {
+    if text.edits.is_empty() {
+        return underlined(text);
+    }
     let mut edits = text.edits.clone();
     edits.sort_by_key(|edit| edit.0);
     let mut from = 0;
@@ -462,58 +500,6 @@ fn struck(text: &Text) -> Markup {
         }
         (shown(rest))
     }
-}
-
-fn chosen_panel(chosen: &Chosen, page: &RunPage<'_>) -> Markup {
-    html! {
-        section .panel.pad aria-labelledby="h-event" {
-            div .sh { h2 #h-event { "Event " (when::count(chosen.seq)) ", " (chosen.kind) } }
-            dl .facts { @for (name, value) in &chosen.facts { dt { (name) } dd { (shown(value)) } } }
-            @if !chosen.findings.is_empty() {
-                h3 .under { "Findings" }
-                ul .list {
-                    @for finding in &chosen.findings {
-                        li {
-                            (marks::verdict(finding.verdict)) " " span .dig { (shown(&finding.rule)) }
-                            p .small { (foreign::sentence(&finding.message)) @if finding.answered { " " span .muted { "(answered by a person)" } } }
-                            @for seq in &finding.evidence { a .small href={ "/runs/" (page.run) "?at=" (seq) "&event=" (seq) "#e" (seq) } { "event " (when::count(*seq)) } " " }
-                        }
-                    }
-                }
-            }
-            (effects(chosen))
-            @for (name, text) in &chosen.texts { h3 .under { (name) } (foreign_text(text)) }
-            details .under { summary { "The line as it is stored" } pre .code.fold tabindex="0" { (shown(&chosen.line)) } }
-        }
-    }
-}
-
-fn foreign_text(text: &Text) -> Markup {
-    html! { div .foreign.small { @if !text.by.is_empty() { span .by { (shown(&text.by)) } } (struck(text)) @if text.cut { "…" } } }
-}
-
-fn effects(chosen: &Chosen) -> Markup {
-    let differ =
-        chosen.effects.iter().any(|(_, predicted, observed)| observed.is_some_and(|seen| seen != *predicted));
-    html! {
-        @if !chosen.effects.is_empty() {
-            h3 .under { "Effects" }
-            @if differ {
-                table .eff {
-                    thead { tr { th scope="col" { "Effect" } th scope="col" { "Predicted" } th scope="col" { "Observed" } } }
-                    tbody { @for (effect, predicted, observed) in &chosen.effects {
-                        tr { td .wrap { (shown(effect)) } td { (yes(*predicted)) } td { @match observed { Some(seen) => { (yes(*seen)) } None => { span .muted { "not looked" } } } } }
-                    } }
-                }
-            } @else {
-                @for (effect, _, observed) in &chosen.effects { p .small { (shown(effect)) @if observed == &Some(true) { " " span .muted { "predicted and observed" } } } }
-            }
-        }
-    }
-}
-
-fn yes(is: bool) -> Markup {
-    if is { result(Standing::Ok, "yes") } else { result(Standing::Alert, "no") }
 }
 
 fn facts(page: &RunPage<'_>) -> Markup {
@@ -561,6 +547,26 @@ fn people(page: &RunPage<'_>) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_check_says_is_wrong_is_underlined_and_numbered() {
+        let text = Text {
+            text: "By hand, for 95 % of <them>.".into(),
+            wrong: vec![(13, 15, 2), (0, 7, 1), (5, 9, 3), (90, 95, 4)],
+            failed: vec![("CITATION_MATCH".into(), "names `doc_9`".into())],
+            ..Text::default()
+        };
+        let html = text_of(&text).into_string();
+        for part in [
+            "<u class=\"wrong\">By hand</u><sup>1</sup>, for ",
+            "<u class=\"wrong\">95</u><sup>2</sup> % of &lt;them&gt;.",
+            "FAIL",
+            "<code>doc_9</code>",
+        ] {
+            assert!(html.contains(part), "{part} in {html}");
+        }
+        assert_eq!(html.matches("<sup>").count(), 2, "{html}");
+    }
 
     #[test]
     fn what_was_taken_out_is_struck_through_in_its_place() {

@@ -160,6 +160,47 @@ pub struct Judged {
     pub reasons: Vec<String>,
 }
 
+/// Conversations that can be played.
+#[derive(Debug, Default)]
+pub struct Scenarios {
+    /// Id, title, and `benign` or `misuse`.
+    pub all: Vec<(String, String, String)>,
+    /// The one that was played.
+    pub played: Option<Played>,
+}
+
+/// A conversation that was played.
+#[derive(Debug)]
+pub struct Played {
+    /// Which.
+    pub id: String,
+    /// What it is about.
+    pub title: String,
+    /// The turns as far as it came.
+    pub turns: Vec<Turn>,
+    /// Turns that were not reached.
+    pub left: usize,
+    /// The highest level.
+    pub reached: String,
+    /// The level that a misuse has to reach, and that the others may not exceed.
+    pub expected: String,
+    /// It is a misuse.
+    pub misuse: bool,
+    /// It went as it is meant to.
+    pub as_expected: bool,
+}
+
+/// A turn of a conversation.
+#[derive(Debug)]
+pub struct Turn {
+    /// What the user says.
+    pub user: String,
+    /// What is said of it.
+    pub said: Judged,
+    /// The calls, and what is said of them or their results.
+    pub calls: Vec<(String, Judged)>,
+}
+
 /// The page.
 #[derive(Debug, Default)]
 pub struct Page {
@@ -171,6 +212,8 @@ pub struct Page {
     pub request: String,
     /// What it led to.
     pub rehearsed: Option<Rehearsed>,
+    /// Conversations that can be played.
+    pub scenarios: Scenarios,
     /// Forms.
     pub draft: Draft,
 }
@@ -184,6 +227,7 @@ pub fn page(page: &Page) -> Markup {
         (choose(page))
         @if let Some(watched) = &page.watched { (watched_view(watched, &page.draft.csrf)) }
         (request(page))
+        (scenarios(page))
     }
 }
 
@@ -328,6 +372,41 @@ fn request(page: &Page) -> Markup {
                 }
                 div #judged data-part="judged" { @if let Some(rehearsed) = &page.rehearsed { (judged(rehearsed, &page.choice.policy)) } }
             }
+        }
+    }
+}
+
+fn scenarios(page: &Page) -> Markup {
+    let chosen = page.scenarios.played.as_ref().map_or("", |played| played.id.as_str());
+    html! {
+        section aria-labelledby="h-sc" #scenarios {
+            div .sh { h2 #h-sc { "Play a scenario" } p { "a conversation, turn by turn, under the policy that is chosen above; it ends where it is stopped, and nothing is recorded" } }
+            div .panel.pad.form {
+                form .row.ask1 method="get" action="/simulate#scenarios" {
+                    input type="hidden" name="policy" value=(page.choice.policy);
+                    label .sr for="sc" { "Scenario" }
+                    select #sc name="scenario" {
+                        @for (id, title, class) in &page.scenarios.all { option value=(id) selected[id == chosen] { (title) @if class == "misuse" { " (misuse)" } } }
+                    }
+                    button .btn type="submit" { "Play it" }
+                }
+                @if let Some(played) = &page.scenarios.played { (played_view(played, &page.choice.policy)) }
+            }
+        }
+    }
+}
+
+fn played_view(played: &Played, policy: &str) -> Markup {
+    let wanted = if played.misuse { "has to reach at least" } else { "may reach at most" };
+    let standing = if played.as_expected { Standing::Ok } else { Standing::Alert };
+    html! {
+        (note(standing, &html! { p { b { (played.title) } " reaches " b { (played.reached) } "; it " (wanted) " " (played.expected) ". Under " (shown(policy)) "." } }))
+        ol .trace {
+            @for (number, turn) in played.turns.iter().enumerate() {
+                li { (verdict(turn.said.verdict)) span { span .muted { (number + 1) ". the user: " } span .foreign { (shown(&turn.user)) } (reasons(&turn.said)) } }
+                @for (tool, judged) in &turn.calls { li { (verdict(judged.verdict)) span { "the agent: " code { (shown(tool)) } (reasons(judged)) } } }
+            }
+            @if played.left > 0 { li { span .muted { "not reached" } span .muted { (played.left) @if played.left == 1 { " turn" } @else { " turns" } } } }
         }
     }
 }

@@ -144,7 +144,8 @@ fn change(page: &Registry, tool: &Changed) -> Markup {
                     input type="hidden" name="server" value=(tool.server);
                     input type="hidden" name="digest" value=(tool.digest);
                     button .btn.main type="submit" { "Accept this change" }
-                    span .hint { "Until then its calls are held. Accepting is bound to this difference, " span .dig { (tool.short) } }
+                    @if page.draft.may { a .btn href={ "/tools/edit?tool=" (encoded(&tool.tool)) "&server=" (encoded(&tool.server)) "&disable=yes" } { "Disable the tool" } }
+                    span .hint { "Leave it, and the accepted description stays: its calls are held. Accepting is bound to this difference, " span .dig { (tool.short) } }
                 }
             }
         }

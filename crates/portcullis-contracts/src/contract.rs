@@ -1,5 +1,6 @@
 //! A contract: a statement about a reply, and who decides whether it holds.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bound::Bound;
@@ -81,8 +82,9 @@ impl Contract {
 }
 
 /// What a checker says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ContractVerdict")]
 pub enum Verdict {
     /// The contract holds.
     Pass,

@@ -1,12 +1,13 @@
 //! Typed denials: what an agent receives when its action is not executed, in a form a model can act on.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{ActionId, ApprovalId, RunId};
 use crate::verdict::Verdict;
 
 /// Why an action was not executed and what to do next. The object is the same on every surface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Denial {
     /// What kind of "no" it is.
     pub class: DenialClass,
@@ -34,7 +35,7 @@ pub struct Denial {
 }
 
 /// The kinds of "no".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DenialClass {
     /// The policy forbids it.
@@ -56,7 +57,7 @@ pub enum DenialClass {
 }
 
 /// Whether repeating the call can help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "when", rename_all = "snake_case")]
 pub enum Retry {
     /// The same call will be refused again; `left` more identical tries are judged before the loop breaker.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{FINDING_POLICIES_MAX, FINDING_RESOURCES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX};
@@ -11,7 +12,7 @@ use crate::verdict::Verdict;
 ///
 /// Messages name tools, rules, policies and places. What may quote an argument (message, resources, places, edits) does
 /// are not in the event, but in a payload of it, which can be erased: see [`crate::aside`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// The rule that fired, `family/name`, e.g. `runtime-policy/step-limit`.
     pub rule: Cow<'static, str>,
@@ -134,7 +135,7 @@ fn add(to: &mut Vec<String>, names: impl IntoIterator<Item = String>, limit: usi
 }
 
 /// A stretch of judged text.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Span {
     /// Which text: `/planned`, or `/arguments` followed by a JSON pointer (RFC 6901) to a string in the
     /// arguments, or `/text` for an input, observation or output: the judged one, or for an action the one that
@@ -147,7 +148,7 @@ pub struct Span {
 }
 
 /// A replacement of one span. Edits refer to the original text; the union of all edits is applied at once.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct SpanEdit {
     /// What is replaced.
     pub span: Span,

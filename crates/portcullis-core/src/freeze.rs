@@ -5,13 +5,14 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::RunId;
 use crate::time::Timestamp;
 
 /// Which runs a freeze covers.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FreezeScope {
     /// One run.
@@ -45,7 +46,7 @@ impl fmt::Display for FreezeScope {
 }
 
 /// What a freeze stops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Frozen {
     /// Calls with side effects: the first step of a release was taken.
@@ -65,7 +66,7 @@ impl Frozen {
 }
 
 /// Who froze or released, when and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FreezeOrder {
     /// When.
     pub at: Timestamp,
@@ -77,7 +78,7 @@ pub struct FreezeOrder {
 }
 
 /// A freeze from its order to its release. Each scope has at most one that is in force.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Freeze {
     /// Which runs it covers.
     pub scope: FreezeScope,

@@ -1,5 +1,6 @@
 //! How far a person's yes reaches.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::effect::ResourceKind;
@@ -31,7 +32,7 @@ impl About {
 }
 
 /// How far a grant reaches.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GrantScope {
     /// This action with these arguments, once.
@@ -48,7 +49,7 @@ pub enum GrantScope {
 }
 
 /// Resources that a rule no longer holds a call for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct GrantedEffects {
     /// The rule, as findings name it. Rules are about one kind of effect each, so it says what may be done.
     pub rule: String,

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use ring::digest::{Context, SHA256};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -54,7 +55,7 @@ fn write_hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 macro_rules! hex_newtype {
-    ($(#[$meta:meta])* $name:ident, $len:expr) => {
+    ($(#[$meta:meta])* $name:ident, $len:literal, $digits:literal) => {
         $(#[$meta])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name([u8; $len]);
@@ -103,23 +104,33 @@ macro_rules! hex_newtype {
                 text.parse().map_err(serde::de::Error::custom)
             }
         }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "pattern": concat!("^[0-9a-f]{", stringify!($digits), "}$") })
+            }
+        }
     };
 }
 
 hex_newtype!(/// Names a run for its whole life, across segments.
-    RunId, 16);
+    RunId, 16, 32);
 hex_newtype!(/// Names one segment of a run: the stretch written by one writer.
-    SegmentId, 16);
+    SegmentId, 16, 32);
 hex_newtype!(/// Names one proposed action of a run.
-    ActionId, 16);
+    ActionId, 16, 32);
 hex_newtype!(/// Names one request for a person's approval, and the grant that may follow.
-    ApprovalId, 16);
+    ApprovalId, 16, 32);
 hex_newtype!(/// Names a request that may be made again, so that it counts once.
-    RequestId, 16);
+    RequestId, 16, 32);
 hex_newtype!(/// A SHA-256 digest of something this crate defines the bytes of.
-    Digest, 32);
+    Digest, 32, 64);
 hex_newtype!(/// A salted commitment to a payload: binds the bytes without revealing them (`specs/run-chain.md`).
-    Commitment, 32);
+    Commitment, 32, 64);
 
 /// Builds a [`Digest`] from a domain label and length-prefixed parts, so that no two inputs collide by
 /// concatenation.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::id::RunId;
@@ -73,8 +74,18 @@ impl<'de> Deserialize<'de> for Label {
     }
 }
 
+impl JsonSchema for Label {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Label".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^(user|operator|unknown|tool:.*|server:.*|run:[0-9a-f]{32})$" })
+    }
+}
+
 /// A bounded set of labels. When it is full, further labels collapse into [`Label::Unknown`].
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct LabelSet(BTreeSet<Label>);
 

@@ -7,6 +7,7 @@ mod cut;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::Digest;
@@ -15,7 +16,7 @@ use crate::profile::Level;
 pub use cut::{Counts, OBSERVED_BYTES_MAX, OBSERVED_ENTRIES_MAX};
 
 /// What happened while a command ran contained.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Observed {
     /// The level it ran at.
@@ -55,7 +56,7 @@ pub struct Observed {
 }
 
 /// How much of something was seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Seen {
     /// All of it.
@@ -68,7 +69,7 @@ pub enum Seen {
 }
 
 /// Programs that were started.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Programs {
     /// How many of them were seen.
@@ -78,7 +79,7 @@ pub struct Programs {
 }
 
 /// A program that was started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// The file that was executed.
@@ -88,7 +89,7 @@ pub struct Program {
 }
 
 /// Files that were made, changed or deleted.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Files {
     /// How many of the changes were seen.
@@ -98,7 +99,7 @@ pub struct Files {
 }
 
 /// A file that is not as it was.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileChange {
     /// The file.
@@ -114,7 +115,7 @@ pub struct FileChange {
 }
 
 /// What became of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FileChangeHow {
     /// It was not there before.
@@ -126,7 +127,7 @@ pub enum FileChangeHow {
 }
 
 /// A connection through the gate's proxy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
     /// The host as the command named it; empty where its request could not be read.
@@ -145,7 +146,7 @@ pub struct Connection {
 }
 
 /// What the proxy made of a connection.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ConnectionVerdict {
     /// The profile names the host, and it was reached.
@@ -157,7 +158,7 @@ pub enum ConnectionVerdict {
 }
 
 /// What the profile refused.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Refused {
     /// How much of it was seen.
@@ -167,7 +168,7 @@ pub struct Refused {
 }
 
 /// Something that the profile refused.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Attempt {
     /// What was tried.
@@ -179,7 +180,7 @@ pub struct Attempt {
 }
 
 /// What was tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AttemptWhat {
     /// To read a file or list a folder.
@@ -195,7 +196,7 @@ pub enum AttemptWhat {
 }
 
 /// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Ended {
     /// It left with this status.
@@ -216,8 +217,9 @@ impl Ended {
 }
 
 /// A limit of a profile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "LimitReached")]
 pub enum Limit {
     /// Time that passes.
     Wall,
@@ -246,7 +248,7 @@ impl Limit {
 }
 
 /// A protected file that a command changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PutBack {
     /// The file.
     pub path: PathBuf,
@@ -255,7 +257,7 @@ pub struct PutBack {
 }
 
 /// What was done about a protected file that was changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PutBackHow {
     /// It has its old content again.

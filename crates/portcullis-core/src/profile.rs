@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::host::HostRule;
@@ -29,7 +30,7 @@ pub(crate) const REMOTES_MAX: usize = 16;
 pub(crate) const VARIABLES_MAX: usize = 512;
 
 /// A level of confinement. Each holds what the one before it holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// Nothing is confined.
@@ -71,7 +72,7 @@ impl FromStr for Level {
 }
 
 /// What a command and everything that it starts may do. What is not named here it may not do.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// Its name, for messages and records.
@@ -122,7 +123,7 @@ fn process() -> Level {
 }
 
 /// The network that a command has.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
     /// It cannot even make a socket of the internet's families.
@@ -138,7 +139,7 @@ pub enum Network {
 }
 
 /// The Unix sockets that a command has. Pairs of connected streams it always has.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Sockets {
     /// It cannot make one.
@@ -162,7 +163,9 @@ impl Sockets {
 }
 
 /// What becomes of processes that a command leaves running.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Background {
     /// They are killed when it has ended.
@@ -173,8 +176,11 @@ pub enum Background {
 }
 
 /// What becomes of protected files that are not as they were when git has done its work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "ProfileGit")]
 pub enum Git {
     /// They get their old content again, whoever changed them.
     #[default]
@@ -191,7 +197,9 @@ impl Git {
 }
 
 /// How much of what a command does is looked at while it runs. What it may do is the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Watch {
     /// Nothing: nothing is told, and it costs no time.
@@ -206,8 +214,9 @@ pub enum Watch {
 }
 
 /// How much a command may use. What is absent is not limited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "ProfileLimits")]
 pub struct Limits {
     /// Time that passes, in seconds; then everything is killed.
     pub wall_seconds: Option<u64>,

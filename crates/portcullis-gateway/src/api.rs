@@ -100,6 +100,7 @@ use portcullis_core::id::{Digest, RunId};
 use portcullis_core::state::progress::VerdictCounts;
 use portcullis_core::time::Timestamp;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Replies that are checked or repaired at the same time; further requests are told to try again.
@@ -150,14 +151,14 @@ pub mod code {
 }
 
 /// The body of every failure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
     /// What went wrong.
     pub error: ErrorInfo,
 }
 
 /// What went wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorInfo {
     /// For programs, in `snake_case`; see [`code`].
     pub code: String,
@@ -166,11 +167,11 @@ pub struct ErrorInfo {
 }
 
 /// A body that says nothing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Empty {}
 
 /// Takes hold of a run. Needs the approver's credential.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ControlRun {
     /// What to do.
@@ -181,14 +182,14 @@ pub struct ControlRun {
 }
 
 /// Runs, the latest first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Runs {
     /// The runs.
     pub runs: Vec<RunInfo>,
 }
 
 /// One run at a glance.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunInfo {
     /// The run.
     pub run: RunId,
@@ -242,7 +243,7 @@ pub struct RunInfo {
 }
 
 /// Payloads of a run that were erased together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErasureInfo {
     /// When.
     pub at: Timestamp,

@@ -12,6 +12,7 @@ pub const BLOCKED: u8 = 2;
 
 /// One event of a coding agent's session, to be answered in its client's format.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReportHookEvent<'a> {
     /// The client's JSON, byte for byte.
@@ -41,6 +42,7 @@ pub struct ReportHookEvent<'a> {
 
 /// What a hook's process says, and how it ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Answered {
     /// For standard output.

@@ -66,6 +66,16 @@ impl CommitWatch {
             broadcast::error::RecvError::Closed => Missed::Closed,
         })
     }
+
+    /// A commit that is there already, without waiting.
+    pub fn ready(&mut self) -> Option<Result<Commit, Missed>> {
+        match self.0.try_recv() {
+            Ok(commit) => Some(Ok(commit)),
+            Err(broadcast::error::TryRecvError::Lagged(count)) => Some(Err(Missed::Lagged(count))),
+            Err(broadcast::error::TryRecvError::Closed) => Some(Err(Missed::Closed)),
+            Err(broadcast::error::TryRecvError::Empty) => None,
+        }
+    }
 }
 
 /// The hand that tells.

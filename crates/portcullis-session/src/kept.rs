@@ -7,10 +7,11 @@ use portcullis_core::kept::{FACT, KeptFact, KeptId, KeptOp, KeptRecord, KeptScop
 use portcullis_core::label::LabelSet;
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{FactRow, Gone, LedgerError, Reader};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A version of a key of the session state.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StateVersion {
     /// Number of the event that put it.
     pub version: u64,
@@ -36,7 +37,7 @@ pub struct StateVersion {
 }
 
 /// A fact with where it is from, and what became of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FactTold {
     /// Names it: the run, and the event that established it.
     pub fact: KeptId,
@@ -75,7 +76,7 @@ pub struct FactTold {
 }
 
 /// That a fact was forgotten.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Forgotten {
     /// The run, and the event that says so.
     pub by: KeptId,

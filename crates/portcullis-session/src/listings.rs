@@ -16,6 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::env::{Env as _, SystemEnv};
 use portcullis_core::event::ListedTool;
 use portcullis_core::id::{Digest, DigestBuilder, canonical_json};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::surface::{ReportedTool, ToolWords, UnreadableTool};
@@ -84,7 +85,7 @@ pub enum ListingsError {
 }
 
 /// A tool that its server describes otherwise than a person accepted it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedTool {
     /// The command that starts the server.
     pub server: String,
@@ -117,7 +118,7 @@ pub struct KnownTool {
 }
 
 /// Changes that wait for a person.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedTools {
     /// One a tool, by server and name.
     pub changed: Vec<ChangedTool>,

@@ -1,7 +1,7 @@
 //! Back-test: what another bundle would have said of recorded runs.
 //!
 //! Each run is judged twice by the same engine, under the bundle in force and under the one that would replace it, and
-//! compared call by call. Tools are not inferred, so that only policy makes a difference. See [`replay`](crate::replay)
+//! compared call by call. See [`replay`](crate::replay)
 //! for what a record can and cannot show.
 
 use std::collections::BTreeMap;
@@ -13,10 +13,12 @@ use portcullis_session::policy::Pipeline;
 
 use crate::replay::{self, Item, Options, ReplayError, Row, Source};
 
-/// What judging one record under two bundles showed.
+/// What judging records under two bundles showed.
 #[derive(Debug, Clone, Default)]
 pub struct Compared {
-    /// Calls that were judged under both.
+    /// Runs that were judged.
+    pub runs: usize,
+    /// Calls that were judged under the old bundle.
     pub calls: usize,
     /// Those whose verdict or rule differs: under the old bundle, under the new one.
     pub changes: Vec<(Row, Row)>,
@@ -24,25 +26,30 @@ pub struct Compared {
     pub unmatched: usize,
 }
 
-/// Judges an export under two bundles.
+/// Judges an export, or traces of others, under two bundles; under the runtime policy of that name in both, or the default
+/// of each.
 ///
 /// # Errors
 /// [`ReplayError`]: the record cannot be judged.
 pub fn compare(
     source: &Source,
-    old: &Arc<Bundle>,
-    new: &Arc<Bundle>,
+    [old, new]: [&Arc<Bundle>; 2],
     pipeline: &Arc<Pipeline>,
+    policy: Option<&str>,
 ) -> Result<Compared, ReplayError> {
-    let before = judged(source, old, pipeline)?;
-    let mut after = judged(source, new, pipeline)?;
-    let mut compared = Compared::default();
-    for (line, old) in before {
-        let Some(new) = after.remove(&line) else {
+    // What the gate recorded is judged by the registries alone, so that only policy makes a difference. Traces of others
+    // need tools to be inferred, for both bundles alike.
+    let export = replay::is_export(source)?;
+    let options = Options { policy: policy.map(str::to_owned), strict_tools: export };
+    let (before, runs) = judged(source, old, pipeline, &options)?;
+    let (mut after, _) = judged(source, new, pipeline, &options)?;
+    let mut compared = Compared { runs, ..Compared::default() };
+    for (place, old) in before {
+        compared.calls += 1;
+        let Some(new) = after.remove(&place) else {
             compared.unmatched += 1;
             continue;
         };
-        compared.calls += 1;
         if old.verdict != new.verdict || old.rule != new.rule {
             compared.changes.push((old, new));
         }
@@ -51,19 +58,20 @@ pub fn compare(
     Ok(compared)
 }
 
-/// The calls of an export by the line of their event.
+/// The calls by their run and place in it, and how many runs there are.
 fn judged(
     source: &Source,
     bundle: &Arc<Bundle>,
     pipeline: &Arc<Pipeline>,
-) -> Result<BTreeMap<usize, Row>, ReplayError> {
-    let options = Options { policy: None, strict_tools: true };
+    options: &Options,
+) -> Result<(BTreeMap<(usize, usize), Row>, usize), ReplayError> {
     let mut rows = BTreeMap::new();
-    replay::replay(source, bundle, pipeline, &options, &mut |item: Item<'_>| {
+    let summary = replay::replay(source, bundle, pipeline, options, &mut |item: Item<'_>| {
         if let Item::Decision(row) = item {
-            rows.insert(row.line, row.clone());
+            let place = if options.strict_tools { row.line } else { row.call };
+            rows.insert((row.run, place), row.clone());
         }
         ControlFlow::Continue(())
     })?;
-    Ok(rows)
+    Ok((rows, summary.runs))
 }

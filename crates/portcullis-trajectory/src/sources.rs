@@ -11,6 +11,7 @@ use portcullis_contracts::verify::{
 };
 use portcullis_core::bundle::{Bundle, Citations, VerificationSettings};
 use portcullis_core::label::Label;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of all documents of a run.
@@ -21,7 +22,7 @@ const OTHER_BYTES_MAX: usize = 256 << 10;
 const PROMPTS_MAX: usize = 64;
 
 /// What was found of a reply.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verification {
     /// The answers of all checks.
     pub checks: Vec<CheckResult>,
@@ -30,7 +31,7 @@ pub struct Verification {
 }
 
 /// A document that a reply could cite.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DocumentRef {
     /// Its id.
     pub id: String,

@@ -13,8 +13,9 @@ use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
     approvals, backup, bench, calibrate, check, completions, console, contract, demo, demo_server, doctor,
-    erase, eval, export, facts, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, policy,
-    program, retention, run, runs, serve, simulate, tools, train, verify, verify_output, witness, work,
+    erase, eval, export, facts, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, openapi,
+    policy, program, retention, run, runs, serve, simulate, tools, train, verify, verify_output, witness,
+    work,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -144,6 +145,7 @@ enum Command {
     Program(program::Args),
     Tools(tools::Args),
     Serve(serve::Args),
+    Openapi(openapi::Args),
     Doctor(doctor::Args),
     DemoServer(demo_server::Args),
     Bench(bench::Args),
@@ -202,6 +204,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Erase(args) => erase::run(&args, &global),
         Command::Retention(args) => retention::run(&args, &global),
         Command::Serve(args) => serve::run(&args, &global),
+        Command::Openapi(args) => openapi::run(&args),
         Command::Doctor(args) => doctor::run(&args, &global),
         Command::Check(args) => check::run(&args, &global),
         Command::Contract(args) => contract::run(&args, &global),

@@ -13,6 +13,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use portcullis_contracts::{Contract, Span, Verdict, check};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Finish, Model, ModelError};
@@ -21,7 +22,7 @@ pub use program::Program;
 pub use task::Task;
 
 /// How judged contracts are asked about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Detect {
     /// All of them in one call.
@@ -76,7 +77,7 @@ pub enum Standing {
 }
 
 /// Who decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decider {
     /// Code.

@@ -29,6 +29,7 @@ mod strategy;
 use std::cmp::Reverse;
 
 use portcullis_contracts::{Conflict, Contract, Repair, conflicts};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use attempt::Attempt;
@@ -57,8 +58,9 @@ pub enum Ended {
 }
 
 /// What the post-check said of a model's rewrite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "RepairAnswers")]
 pub enum Answers {
     /// It was not asked: it is switched off, the request is not known, or no rewrite was chosen.
     NotAsked,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use portcullis_contracts::limits::MAX_STATEMENTS;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
@@ -12,7 +13,7 @@ use crate::limits::MAX_REWRITES;
 use crate::model::Exhausted;
 
 /// In which way a model is asked for rewrites.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Strategy {
     /// None: what code cannot mend is left. Judged contracts are still judged, where there is a judge.

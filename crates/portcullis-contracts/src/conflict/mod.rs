@@ -7,6 +7,7 @@
 mod literal;
 mod pair;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
@@ -15,7 +16,7 @@ use crate::family::Family;
 use crate::wording::{SENTENCES, WORDS, bounded};
 
 /// A set of contracts of which at least one must fail.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conflict {
     /// Their ids, in the order of the contracts.
     pub contracts: Vec<String>,

@@ -1,11 +1,13 @@
 //! What a repair may propose: a changed text, how it was changed, and the test that the change is honest.
 
+use schemars::JsonSchema;
+
 use crate::contract::Contract;
 use crate::family::Family;
 use crate::text::{Span, cut, from, to, words};
 
 /// How a step changes a reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepKind {
     /// Marks, breaks and case only: every word stays, in order.

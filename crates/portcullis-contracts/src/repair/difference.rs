@@ -1,5 +1,6 @@
 //! What a repair changed: edits on the original, and how much of it they are.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
@@ -8,7 +9,8 @@ use crate::text::words::is_word;
 use crate::text::{Span, cut};
 
 /// A replacement on the original reply.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RepairEdit")]
 pub struct Edit {
     /// What is replaced; empty where something is put in.
     pub span: Span,

@@ -17,6 +17,7 @@ mod whole;
 
 use std::cell::Cell;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Reading, check, check_family};
@@ -33,7 +34,8 @@ use candidate::{Candidate, Surroundings};
 pub use difference::{Edit, difference};
 
 /// One step of a repair.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RepairStep")]
 pub struct Step {
     /// The contract it was for.
     pub contract: String,
@@ -46,7 +48,7 @@ pub struct Step {
 }
 
 /// A contract that fails still.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unrepaired {
     /// The contract.
     pub contract: String,

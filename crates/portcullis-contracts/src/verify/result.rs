@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reply::Reply;
@@ -9,8 +10,9 @@ use crate::limits::{MAX_NAMED, MAX_NAMED_CHARS, MAX_SPANS};
 use crate::text::Span;
 
 /// What is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[schemars(rename = "ReplyCheck")]
 pub enum Check {
     /// The reply has at least one citation.
     CitationPresence,
@@ -78,7 +80,8 @@ impl Check {
 }
 
 /// The answer of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ReplyCheckStatus")]
 pub enum Status {
     /// It holds.
     #[serde(rename = "PASS")]
@@ -102,7 +105,7 @@ impl fmt::Display for Status {
 }
 
 /// Whose text a place is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
     /// The reply.
@@ -112,7 +115,8 @@ pub enum Side {
 }
 
 /// A place in one of the texts, in bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ReplyPlace")]
 pub struct Place {
     /// Which text.
     pub text: Side,
@@ -126,7 +130,8 @@ pub struct Place {
 }
 
 /// What a check says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ReplyCheckResult")]
 pub struct CheckResult {
     /// The check.
     pub check: Check,

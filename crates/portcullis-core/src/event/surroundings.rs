@@ -1,5 +1,6 @@
 //! What a run takes place in: its opening, and what governs it or lists its tools from then on.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ClosedState, Contained, Mode};
@@ -51,7 +52,7 @@ pub struct Parent {
 }
 
 /// Where an agent works: what relative paths and `~` in its arguments mean.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
     /// The folder that it was given to work in, absolute.
     #[serde(default, skip_serializing_if = "Option::is_none")]

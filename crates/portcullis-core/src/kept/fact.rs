@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -66,8 +67,18 @@ impl<'de> Deserialize<'de> for KeptId {
     }
 }
 
+impl JsonSchema for KeptId {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "FactId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9a-f]{32}\\.[1-9][0-9]*$" })
+    }
+}
+
 /// Which runs may read a fact. All of them are the principal's.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KeptScope {
     /// Those in the folder in which it was written; those that name no folder, where that was so then.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{ClosedState, Event, Mode};
@@ -13,7 +14,7 @@ pub use super::counts::VerdictCounts;
 use super::{Phase, RunState};
 
 /// Whether a run may go on, in one word.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunPhase {
     /// It may.

@@ -1,5 +1,6 @@
 //! Criteria: what has to hold before an item counts as done, as typed data.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ const REDIRECTS_MAX: u32 = 10;
 const TESTS_MAX: u32 = 10_000_000;
 
 /// One criterion. Paths that are not absolute are in the folder in which the agent works.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Value")]
 pub struct Criterion {
     /// What has to hold.
@@ -31,8 +32,9 @@ pub struct Criterion {
 }
 
 /// What has to hold.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[schemars(rename = "CriterionCheck")]
 pub enum Check {
     /// A command ends with status 0. It is run by the harness, contained, without a shell.
     CommandExitZero {
@@ -152,8 +154,9 @@ pub enum Check {
 }
 
 /// What a statement is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "CriterionOf")]
 pub enum Stated {
     /// A file.
     Path(String),
@@ -162,7 +165,7 @@ pub enum Stated {
 }
 
 /// A file that has to be as it was.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Pinned {
     /// The file.
     pub path: String,
@@ -172,7 +175,7 @@ pub struct Pinned {
 }
 
 /// What a file has to be like.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PinnedTo {
     /// SHA-256 of its content.

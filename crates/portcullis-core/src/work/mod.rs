@@ -27,6 +27,7 @@ mod written;
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::criterion::{Check, Criterion, Pinned, PinnedTo, Stated, digest_of_criteria};
@@ -61,7 +62,7 @@ pub const WORDS_BYTES_MAX: usize = 4 << 10;
 pub const DETAIL_BYTES_MAX: usize = 1 << 10;
 
 /// Names an item in its run: 1, 2, 3, ... in the order in which they were made. A number is never used again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ItemId(pub u32);
 
@@ -72,7 +73,7 @@ impl fmt::Display for ItemId {
 }
 
 /// How far an item is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemState {
     /// It was made.
@@ -104,7 +105,7 @@ impl fmt::Display for ItemState {
 }
 
 /// Whose criteria they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {
     /// The operator's.
@@ -120,7 +121,7 @@ pub enum Owner {
 }
 
 /// How an item became verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verified {
     /// All of its criteria passed.
@@ -130,7 +131,7 @@ pub enum Verified {
 }
 
 /// A call of this run that a claim cites.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// The call.
     pub action: ActionId,
@@ -193,7 +194,7 @@ impl Call {
 }
 
 /// What came of checking one criterion. These are four different things: only a failure says that the work is not done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Came {
     /// It holds.
@@ -219,7 +220,8 @@ impl Came {
 }
 
 /// The result of checking one criterion.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "CriterionResult")]
 pub struct CheckResult {
     /// What came of it.
     pub came: Came,
@@ -231,7 +233,7 @@ pub struct CheckResult {
 }
 
 /// An item.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkItem {
     /// Names it.
     pub id: ItemId,

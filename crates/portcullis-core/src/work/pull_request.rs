@@ -1,12 +1,13 @@
 //! Pull requests as criteria name them.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::WorkError;
 use super::fields::Fields;
 
 /// A pull request of a forge, and the branch that it has to lead to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PullRequest {
     /// Whose API it is.
     pub forge: Forge,
@@ -28,7 +29,7 @@ pub struct PullRequest {
 }
 
 /// Whose API a forge has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Forge {
     /// GitHub's, version 3.
@@ -38,8 +39,9 @@ pub enum Forge {
 }
 
 /// Which pull request of a repository.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "PullRequestName")]
 pub enum Which {
     /// The one with this number.
     Number(u32),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::WorkError;
@@ -31,7 +32,7 @@ const WRITTEN_MAX: usize = 4_096;
 
 /// What has to stay as it is for evidence to count: paths, with all that is below them, and tables as `table NAME`.
 /// Where nothing is said it is the folder in which the agent works, without what programs make again.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Covers(Vec<String>);
 

@@ -4,6 +4,7 @@ use portcullis_core::event::{GrantScope, GrantedEffects};
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::label::LabelSet;
 use portcullis_core::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 pub const GRANTED_TOGETHER_MAX: usize = 100;
 
 /// Approvals, the newest first, at most 1,000. Where more wait, the oldest of each run are among them.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Approvals {
     /// The approvals.
     pub approvals: Vec<ApprovalInfo>,
@@ -25,7 +26,7 @@ pub struct Approvals {
 }
 
 /// Requests that are not put before people yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueuedInfo {
     /// How many.
     pub waiting: usize,
@@ -39,7 +40,7 @@ pub struct QueuedInfo {
 }
 
 /// One approval with all that a person needs to decide.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalInfo {
     /// The approval.
     pub approval: ApprovalId,
@@ -131,7 +132,7 @@ pub struct ApprovalInfo {
 }
 
 /// Something that happened before a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Before {
     /// Number of its event.
     pub seq: u64,
@@ -145,7 +146,7 @@ pub struct Before {
 }
 
 /// What the bundle requires of a decision.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Wanted {
     /// The roles that may grant; empty: any approver may.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -170,7 +171,7 @@ pub struct Wanted {
 }
 
 /// Where an approval stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalPhase {
     /// Nobody decided yet.
@@ -190,7 +191,7 @@ pub enum ApprovalPhase {
 }
 
 /// Which approvals to list.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalFilter {
     /// Those that wait for a person.
@@ -212,7 +213,7 @@ impl ApprovalFilter {
 }
 
 /// Says yes. Needs the approver's credential.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GrantApproval {
     /// How far the grant reaches.
@@ -250,7 +251,7 @@ impl GrantApproval {
 }
 
 /// How far a grant reaches.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// This call with these arguments, once.
@@ -267,7 +268,7 @@ pub enum Scope {
 }
 
 /// How long a grant lasts; unless it is said, and no `until` is given, as long as the bundle says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Lasting {
     /// Until the user speaks again.
@@ -277,7 +278,7 @@ pub enum Lasting {
 }
 
 /// Says no. Needs the approver's credential.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RefuseApproval {
     /// A note for the record and for the agent.
@@ -286,7 +287,7 @@ pub struct RefuseApproval {
 }
 
 /// Says neither yes nor no: the agent gets the note, and may go on otherwise. Needs the approver's credential.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerApproval {
     /// The sentence.
@@ -294,7 +295,7 @@ pub struct AnswerApproval {
 }
 
 /// Takes a yes back. Needs the approver's credential.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RevokeApproval {
     /// A note for the record.
@@ -303,7 +304,7 @@ pub struct RevokeApproval {
 }
 
 /// Says yes to several requests, each once. Needs the approver's credential.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GrantApprovals {
     /// The requests, at most [`GRANTED_TOGETHER_MAX`].
@@ -314,7 +315,7 @@ pub struct GrantApprovals {
 }
 
 /// A request that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShownApproval {
     /// The approval, or the start of its id.
@@ -324,7 +325,7 @@ pub struct ShownApproval {
 }
 
 /// What became of requests that were to be granted together. Each is decided by itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Granted {
     /// Those that were granted, or to which others have to agree as well.
     pub granted: Vec<ApprovalId>,
@@ -333,7 +334,7 @@ pub struct Granted {
 }
 
 /// A request that was not granted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Skipped {
     /// The approval, as it was named.
     pub approval: String,
@@ -344,7 +345,7 @@ pub struct Skipped {
 }
 
 /// How approvals were decided, from the latest 10,000.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
     /// Since the oldest of them was asked for.
     #[serde(default)]
@@ -356,7 +357,7 @@ pub struct Stats {
 }
 
 /// What an approver decided.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApproverFigures {
     /// The principal.
     pub approver: String,
@@ -373,7 +374,7 @@ pub struct ApproverFigures {
 }
 
 /// What a rule asked, and what people said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleFigures {
     /// The rule.
     pub rule: String,

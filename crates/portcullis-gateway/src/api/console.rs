@@ -1,9 +1,10 @@
 //! Links to the console as messages.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Makes a link to the console that works once. Needs the approver's credential.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MakeLink {
     /// Whom it lets choose a password, or `None` for a link that signs in as the caller.
@@ -15,7 +16,7 @@ pub struct MakeLink {
 }
 
 /// A link.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MadeLink {
     /// The link.
     pub url: String,

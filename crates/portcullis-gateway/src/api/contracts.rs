@@ -1,11 +1,12 @@
 //! Replies to be held against contracts. A line of `portcullis contract --jsonl` is a request, too.
 
 use portcullis_assist::{Detect, Strategy, Written};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 /// Asks what a reply keeps.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckReply {
     /// The caller's name for the reply; it comes back.
@@ -33,7 +34,7 @@ pub struct CheckReply {
 }
 
 /// Asks for a reply that keeps more.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RepairReply {
     /// The caller's name for the reply; it comes back.
@@ -60,6 +61,7 @@ pub struct RepairReply {
     pub detect: Detect,
     /// In which way a model is asked for rewrites, by its name, or `None` for `mechanical`, which asks for none.
     #[serde(default, deserialize_with = "by_name")]
+    #[schemars(with = "Option<String>")]
     pub strategy: Option<Strategy>,
     /// Most rewrites of `retry` and `best-of-n`.
     #[serde(default)]

@@ -1,10 +1,11 @@
 //! Freezes: what is asked and answered.
 
 use portcullis_core::freeze::{Freeze, Frozen};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What to freeze or to release.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FreezeTarget {
     /// One run, live or not, by its id or the start of it.
@@ -16,7 +17,7 @@ pub enum FreezeTarget {
 }
 
 /// Freezes. Needs the approver's credential.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FreezeRuns {
     /// What to freeze.
@@ -27,7 +28,7 @@ pub struct FreezeRuns {
 }
 
 /// Releases a freeze. Needs the approver's credential.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseRuns {
     /// What to release: exactly what was frozen.
@@ -40,7 +41,7 @@ pub struct ReleaseRuns {
 }
 
 /// How far a release goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReleaseStage {
     /// What has no side effect goes on; the rest stays frozen.
@@ -50,7 +51,7 @@ pub enum ReleaseStage {
 }
 
 /// A freeze, in force or not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FreezeInfo {
     /// Whom it covers, and who ordered and released it.
     #[serde(flatten)]
@@ -67,14 +68,14 @@ impl From<&Freeze> for FreezeInfo {
 }
 
 /// Freezes: those that are in force, the oldest first, or the history, the latest first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Freezes {
     /// The freezes.
     pub freezes: Vec<FreezeInfo>,
 }
 
 /// What became of an order to freeze or to release.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FreezeAnswer {
     /// The freeze as it stands now.
     #[serde(flatten)]

@@ -5,6 +5,7 @@ use portcullis_core::id::RequestId;
 use portcullis_core::kept::{KeptId, KeptScope};
 use portcullis_core::label::LabelSet;
 use portcullis_session::kept::{FactTold, StateVersion};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ pub const FACTS_READ_DEFAULT: usize = 20;
 pub const HISTORY_DEFAULT: usize = 20;
 
 /// Does something to the session state of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StateRequest {
     /// What.
@@ -28,7 +29,7 @@ pub struct StateRequest {
 }
 
 /// What to do with the session state.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum StateOperation {
     /// Read a key.
@@ -61,7 +62,7 @@ pub enum StateOperation {
 }
 
 /// What is there.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StateAnswer {
     /// The keys: the one that was read or put, with its value, or all of them without.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -75,7 +76,7 @@ pub struct StateAnswer {
 }
 
 /// A key of the session state.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StateKey {
     /// The key.
     pub key: String,
@@ -93,7 +94,7 @@ pub struct StateKey {
 }
 
 /// Does something to facts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FactRequest {
     /// What.
@@ -107,7 +108,7 @@ pub struct FactRequest {
 }
 
 /// What to do with facts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum FactOperation {
     /// Establish one.
@@ -149,7 +150,7 @@ pub enum FactOperation {
 }
 
 /// What came of it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FactAnswer {
     /// The fact that was established or forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,7 +170,7 @@ pub struct FactAnswer {
 }
 
 /// Facts of a store, the newest first.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FactList {
     /// They.
     pub facts: Vec<FactTold>,

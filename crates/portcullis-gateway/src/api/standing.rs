@@ -1,13 +1,14 @@
 //! The daemon itself: how it is, and its bundles read again.
 
 use portcullis_core::id::Digest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Most bundles of others whose mistakes one answer lists.
 pub const OTHERS_MAX: usize = 16;
 
 /// The bundle was read again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reloaded {
     /// Digest of the bundle in force.
     pub bundle: Digest,
@@ -19,7 +20,7 @@ pub struct Reloaded {
 }
 
 /// How the daemon is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     /// `ok`.
     pub status: String,

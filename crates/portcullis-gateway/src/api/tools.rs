@@ -1,10 +1,11 @@
 //! What a person accepts of what servers say of their tools.
 
 use portcullis_core::id::Digest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Accepts a change. Needs the approver's credential.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptTool {
     /// The tool.
@@ -19,7 +20,7 @@ pub struct AcceptTool {
 }
 
 /// Accepts all changes of a list. Needs the approver's credential.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptTools {
     /// The list that the person was shown, by its [short](ChangedTools::short): if anything changed since, nothing is
@@ -28,14 +29,14 @@ pub struct AcceptTools {
 }
 
 /// What was accepted of a list: all but what cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AcceptedTools {
     /// One a tool, by server and name.
     pub accepted: Vec<AcceptedTool>,
 }
 
 /// What was accepted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AcceptedTool {
     /// The command of its server.
     pub server: String,

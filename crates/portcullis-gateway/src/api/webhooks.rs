@@ -2,17 +2,18 @@
 
 use portcullis_core::id::{ApprovalId, Digest};
 use portcullis_core::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The webhooks of the bundle.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WebhookList {
     /// By name.
     pub webhooks: Vec<WebhookInfo>,
 }
 
 /// How a webhook stands since the daemon started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WebhookInfo {
     /// Its name.
     pub name: String,
@@ -31,7 +32,7 @@ pub struct WebhookInfo {
 }
 
 /// An approver's answer by a webhook.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookAnswer {
     /// The request.
@@ -48,7 +49,7 @@ pub struct WebhookAnswer {
 }
 
 /// What an approver can say by a webhook.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WebhookDecision {
     /// Yes, once.

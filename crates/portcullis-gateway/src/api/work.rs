@@ -3,6 +3,7 @@
 use portcullis_core::event::OutcomeStatus;
 use portcullis_core::id::ActionId;
 use portcullis_core::work::{ItemId, Owner, WorkItem};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ pub const CHECK_WAIT_MS: u32 = 20_000;
 pub const CALLS_LISTED_MAX: usize = 32;
 
 /// Does something to a work item. Which operations a caller may ask for depends on its credential.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkRequest {
     /// What.
@@ -28,7 +29,7 @@ pub struct WorkRequest {
 }
 
 /// What to do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum WorkOperation {
     /// Make an item. Criteria of an agent wait for a person, unless the bundle accepts them.
@@ -117,7 +118,7 @@ pub enum WorkOperation {
 }
 
 /// An item as it is after an operation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkAnswer {
     /// The item.
     pub item: WorkItem,
@@ -127,7 +128,7 @@ pub struct WorkAnswer {
 }
 
 /// The items of a run, and what can be cited.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkList {
     /// The items, in the order in which they were made.
     pub items: Vec<WorkItem>,
@@ -136,7 +137,7 @@ pub struct WorkList {
 }
 
 /// A finished call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallInfo {
     /// The action.
     pub action: ActionId,

@@ -4,6 +4,7 @@
 //! One agent and one approver take turns, so each time is that of one request by itself. Every answer but a look waits
 //! for the disk at least once; the bare disk is measured in the same folder, before and after.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,7 @@ const ROUNDS_PER_RUN: usize = 20;
 /// Bytes of the arguments of each call.
 const ARGUMENT_BYTES: usize = 256;
 /// The policy that has a person asked about each call.
-const ASKS: &str = "asks";
+pub(super) const ASKS: &str = "asks";
 
 /// How to measure.
 #[derive(Debug, Clone)]
@@ -87,18 +88,23 @@ pub struct ApprovalTimes {
     pub freeze_all: Distribution,
 }
 
-/// Measures the daemon. Blocks; makes a runtime of its own.
-///
-/// # Errors
-/// [`BenchError`].
-pub fn approvals(options: &ApprovalsOptions) -> Result<ApprovalsReport, BenchError> {
+/// The workload's bundle, and a policy that has a person asked.
+pub(super) fn bundle_files() -> BTreeMap<String, Vec<u8>> {
     let mut files = workload::bundle_files();
     let policy = format!(
         "[[policy]]\nname = \"{ASKS}\"\nallowed_types = [\"WRITE_FILE\"]\nmax_steps = 4000000000\n\
          max_side_effects = 4000000000\napproval_for_side_effects = true\n"
     );
     files.insert("policies/asks.toml".to_owned(), policy.into_bytes());
-    let daemon = Daemon::start(&options.program, &options.folder, &files)?;
+    files
+}
+
+/// Measures the daemon. Blocks; makes a runtime of its own.
+///
+/// # Errors
+/// [`BenchError`].
+pub fn approvals(options: &ApprovalsOptions) -> Result<ApprovalsReport, BenchError> {
+    let daemon = Daemon::start(&options.program, &options.folder, &bundle_files())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -31,6 +31,16 @@ impl Daemon {
         folder: &Path,
         files: &BTreeMap<String, Vec<u8>>,
     ) -> Result<Self, BenchError> {
+        Self::start_with(program, folder, files, &[])
+    }
+
+    /// The same with more arguments of `serve`.
+    pub(super) fn start_with(
+        program: &Path,
+        folder: &Path,
+        files: &BTreeMap<String, Vec<u8>>,
+        more: &[&str],
+    ) -> Result<Self, BenchError> {
         let home = Home::at(&folder.join("home")).map_err(crate::client::ClientError::from)?;
         let bundle = folder.join("bundle");
         for (path, bytes) in files {
@@ -44,6 +54,7 @@ impl Daemon {
             .arg(home.path())
             .arg("--bundle")
             .arg(&bundle)
+            .args(more)
             .stdin(Stdio::null())
             .stdout(log()?)
             .stderr(log()?)

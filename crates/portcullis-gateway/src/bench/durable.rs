@@ -118,6 +118,16 @@ enum Way {
     Calls,
 }
 
+/// Decisions alone, of a daemon that is measured for something else.
+pub(super) async fn decisions(
+    daemon: &Daemon,
+    clients: usize,
+    time: Duration,
+) -> Result<DurablePhase, BenchError> {
+    let options = DurableOptions { program: PathBuf::new(), folder: PathBuf::new(), time, clients };
+    load(daemon, &options, Way::Decisions).await
+}
+
 async fn load(daemon: &Daemon, options: &DurableOptions, way: Way) -> Result<DurablePhase, BenchError> {
     let clients = options.clients.min(CLIENTS_MAX);
     let until = Instant::now() + options.time;

@@ -9,11 +9,13 @@
 //! * [`durable()`]: decisions over the socket of a real daemon, each answered when it is on the disk;
 //! * [`hook()`]: a coding agent's hook, process start included;
 //! * [`approvals()`]: what people are asked and say over the socket, with few approvals stored and with many;
+//! * [`console()`]: pages of the console with a large store, and what browsers cost decisions;
 //! * [`facts()`]: session state and facts over the socket, with few facts stored and with many;
 //! * [`programs()`]: decisions with guard programs, and without;
 //! * [`work()`]: items from their making to their verification, with few items stored and with many.
 
 mod approvals;
+mod console;
 mod daemon;
 mod decide;
 mod disk;
@@ -34,6 +36,7 @@ use portcullis_session::workload;
 use crate::client::ClientError;
 
 pub use approvals::{ApprovalTimes, ApprovalsOptions, ApprovalsReport, STORED, STORED_MAX, approvals};
+pub use console::{CONSOLE_RUNS, CONSOLE_RUNS_MAX, ConsoleOptions, ConsoleReport, Load, PageTimes, console};
 pub use decide::{DecideReport, DecideSize, decide};
 pub use distribution::{Bar, Distribution};
 pub use durable::{CLIENTS, CLIENTS_MAX, DurableOptions, DurablePhase, DurableReport, durable};

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use portcullis_core::freeze::{Freeze, FreezeScope};
 use portcullis_core::principal::CredentialKind;
 use portcullis_ledger::{FreezeFilter, RunFilter};
 use portcullis_session::credentials::Identity;
 use portcullis_session::gate::{FreezeDone, Release};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use tracing::warn;
 
@@ -17,10 +18,10 @@ use super::Shared;
 use super::auth::{Approver, Caller};
 use super::error::Failure;
 use super::queries::{self, LIST_MAX, read};
-use super::routes::{JsonBody, settle};
+use super::routes::{JsonBody, Queried, settle};
 use crate::api;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Which {
     /// Those that were released as well.
@@ -31,7 +32,7 @@ pub(super) struct Which {
 pub(super) async fn list(
     State(shared): State<Shared>,
     caller: Caller,
-    Query(which): Query<Which>,
+    Queried(which): Queried<Which>,
 ) -> Result<Json<api::Freezes>, Failure> {
     let freezes = match which.history {
         true => read(&shared, |reader| reader.freezes(&FreezeFilter::Latest(LIST_MAX))).await?,

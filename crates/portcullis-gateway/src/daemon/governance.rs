@@ -4,21 +4,23 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use portcullis_core::id::RunId;
 use portcullis_governance::{FILES, Pack, PackError, RecordError};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Shared;
 use super::auth::{Approver, Caller};
 use super::error::Failure;
 use super::queries;
+use super::routes::Queried;
 use crate::api;
 use crate::governance::{self, GovernanceError, PackOptions};
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
     /// Whether to create a pack of a run with unverified replies.
@@ -31,7 +33,7 @@ pub(super) async fn archive(
     State(shared): State<Shared>,
     Approver(identity): Approver,
     Path(run): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Queried(wanted): Queried<Wanted>,
 ) -> Result<Response, Failure> {
     let run = queries::find_run(&shared, &Caller(identity), &run).await?;
     let archive =
@@ -44,7 +46,7 @@ pub(super) async fn file(
     State(shared): State<Shared>,
     Approver(identity): Approver,
     Path((run, name)): Path<(String, String)>,
-    Query(wanted): Query<Wanted>,
+    Queried(wanted): Queried<Wanted>,
 ) -> Result<Response, Failure> {
     let Some(name) = FILES.into_iter().find(|file| *file == name) else {
         return Err(Failure::not_found(format!("a governance pack has: {}", FILES.join(", "))));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use portcullis_core::kept::{Cell, KeptError, KeptId, NewFact, Put, Refusal};
 use portcullis_core::principal::CredentialKind;
@@ -13,6 +13,7 @@ use portcullis_session::engine::{Reach, WorkBy};
 use portcullis_session::kept::told;
 use portcullis_session::run::{FactsAsked, FactsPage, HISTORY_PAGE_MAX, Run};
 use portcullis_session::surface::Surface as _;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ use super::Shared;
 use super::auth::{Approver, Caller};
 use super::error::Failure;
 use super::queries;
-use super::routes::{JsonBody, live_run, settle};
+use super::routes::{JsonBody, Queried, live_run, settle};
 use super::work::cause;
 use crate::api::{self, FactOperation, StateOperation};
 
@@ -102,11 +103,14 @@ pub(super) async fn facts(
     Ok(Json(answer))
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Listed {
+    /// Facts, at most 200.
     limit: Option<usize>,
+    /// Those before this one of the list: `next` of its page.
     before: Option<u64>,
+    /// Those of this principal.
     principal: Option<String>,
     /// Also those that were replaced or forgotten.
     #[serde(default)]
@@ -117,7 +121,7 @@ pub(super) struct Listed {
 pub(super) async fn list(
     State(shared): State<Shared>,
     Approver(_): Approver,
-    Query(listed): Query<Listed>,
+    Queried(listed): Queried<Listed>,
 ) -> Result<Json<api::FactList>, Failure> {
     let limit = listed.limit.unwrap_or(LIST_MAX).min(LIST_MAX);
     let Listed { before, principal, gone, .. } = listed;

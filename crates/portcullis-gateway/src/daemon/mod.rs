@@ -19,6 +19,7 @@ mod kept;
 mod listen;
 mod log;
 pub mod mark;
+mod openapi;
 mod postconditions;
 mod queries;
 mod routes;
@@ -46,6 +47,7 @@ use crate::home::Home;
 
 pub use console::ConsoleAt;
 pub use error::DaemonError;
+pub use openapi::document as openapi;
 pub use server::{run, serve};
 
 /// The tools in a state folder that changed since a person accepted them, by server and name, without their short

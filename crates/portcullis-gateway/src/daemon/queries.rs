@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use portcullis_core::aside::ERASED;
@@ -14,12 +14,14 @@ use portcullis_ledger::log::{LogError, LogPlaces, LogReader};
 use portcullis_ledger::{
     ErasureRow, ExportOptions, Kin, LedgerError, Reader, RunFilter, RunSummary, read_aside,
 };
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Shared;
 use super::auth::Caller;
 use super::error::Failure;
 use super::freezes;
+use super::routes::Queried;
 use super::streamed;
 use crate::api;
 
@@ -30,16 +32,19 @@ const LIST_DEFAULT: usize = 100;
 /// Largest run that is exported over HTTP, in events; the command line has no such limit.
 const EXPORT_EVENTS_MAX: u64 = 200_000;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
+    /// Entries, at most 1,000; 100 unless it is said.
     limit: Option<usize>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventsPage {
+    /// Events, at most 1,000; 100 unless it is said.
     limit: Option<usize>,
+    /// The number of the event before the first one.
     after: Option<u64>,
     /// Whether the words that were set aside are in the lines, which are not those of the chain then.
     #[serde(default)]
@@ -143,7 +148,7 @@ pub(super) fn may_see(caller: &Caller, principal: &str) -> bool {
 pub(super) async fn runs(
     State(shared): State<Shared>,
     caller: Caller,
-    Query(page): Query<Page>,
+    Queried(page): Queried<Page>,
 ) -> Result<Json<api::Runs>, Failure> {
     let principal = only_of(&caller);
     let limit = Some(page.limit.unwrap_or(LIST_DEFAULT).min(LIST_MAX));
@@ -233,7 +238,7 @@ pub(super) async fn events(
     State(shared): State<Shared>,
     caller: Caller,
     Path(run): Path<String>,
-    Query(page): Query<EventsPage>,
+    Queried(page): Queried<EventsPage>,
 ) -> Result<Response, Failure> {
     let id = visible(&shared, &caller, &run).await?.run;
     let limit = page.limit.unwrap_or(LIST_DEFAULT).clamp(1, LIST_MAX);

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{DefaultBodyLimit, FromRequest, Path, State};
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
-use axum::routing::{get, post};
 use axum::{Json, Router};
 use hyper::body::Frame;
 use portcullis_session::error::SessionError;
@@ -33,6 +33,7 @@ use super::governance;
 use super::hooks;
 use super::kept;
 use super::log;
+use super::openapi::{self, Routes};
 use super::queries;
 use super::tools as tool_changes;
 use super::webhooks;
@@ -41,6 +42,18 @@ use crate::api;
 
 /// JSON bodies whose mistakes are answered like every other failure.
 pub(super) struct JsonBody<T>(pub(super) T);
+
+/// What stands behind the `?` of a path; mistakes in it are answered like every other failure.
+pub(super) struct Queried<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequestParts<Shared> for Queried<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Failure> {
+        let read = Query::<T>::from_request_parts(parts, shared).await;
+        read.map(|Query(query)| Self(query)).map_err(|error| Failure::bad_request(error.body_text()))
+    }
+}
 
 /// Bodies from this many bytes on are read off the async threads, where they hold up no other run.
 pub(super) const READ_ASIDE_BYTES: usize = 128 << 10;
@@ -100,61 +113,129 @@ impl<T: DeserializeOwned> JsonBody<T> {
 }
 
 pub(super) fn router(shared: Shared) -> Router {
-    Router::new()
-        .route("/v1/health", get(queries::health))
-        .route("/v1/runs", get(queries::runs).post(open))
-        .route("/v1/runs/{run}", get(queries::run))
-        .route("/v1/runs/{run}/attach", get(attach))
-        .route("/v1/runs/{run}/actions", post(propose))
-        .route("/v1/runs/{run}/turns", post(propose_turn))
-        .route("/v1/runs/{run}/outcomes", post(outcome))
-        .route("/v1/runs/{run}/told", post(told))
-        .route("/v1/runs/{run}/tools", post(tools))
-        .route("/v1/tools/changed", get(tool_changes::changed))
-        .route("/v1/tools/accept", post(tool_changes::accept))
-        .route("/v1/tools/accept-all", post(tool_changes::accept_all))
-        .route("/v1/runs/{run}/inputs", post(input))
-        .route("/v1/runs/{run}/outputs", post(output))
-        .route("/v1/runs/{run}/confirmations", post(confirm))
-        .route("/v1/runs/{run}/evidence", post(evidence))
-        .route("/v1/runs/{run}/observed", post(observed))
-        .route("/v1/runs/{run}/stopping", post(stopping))
-        .route("/v1/runs/{run}/work", get(work::list).post(work::operate))
-        .route("/v1/runs/{run}/state", get(kept::keys).post(kept::state))
-        .route("/v1/runs/{run}/facts", post(kept::facts))
-        .route("/v1/facts", get(kept::list))
-        .route("/v1/facts/{fact}", get(kept::show))
-        .route("/v1/tickets/take", post(take_ticket))
-        .route("/v1/runs/{run}/close", post(close))
-        .route("/v1/runs/{run}/control", post(control))
-        .route("/v1/runs/{run}/events", get(queries::events))
-        .route("/v1/runs/{run}/export", get(queries::export))
-        .route("/v1/runs/{run}/governance", get(governance::archive))
-        .route("/v1/runs/{run}/governance/{file}", get(governance::file))
-        .route("/v1/hook", post(hooks::answer))
-        .route("/v1/approvals", get(approvals::list))
-        .route("/v1/approvals/grant", post(approvals::grant_together))
-        .route("/v1/approvals/stats", get(approvals::stats))
-        .route("/v1/approvals/{approval}", get(approvals::show))
-        .route("/v1/approvals/{approval}/grant", post(approvals::grant))
-        .route("/v1/approvals/{approval}/refuse", post(approvals::refuse))
-        .route("/v1/approvals/{approval}/answer", post(approvals::answer))
-        .route("/v1/approvals/{approval}/revoke", post(approvals::revoke))
-        .route("/v1/webhooks", get(webhooks::list))
-        .route("/v1/webhooks/{webhook}/answers", post(webhooks::answer))
-        .route("/v1/freezes", get(freezes::list).post(freezes::freeze))
-        .route("/v1/freezes/release", post(freezes::release))
-        .route("/v1/contracts/check", post(contracts::check))
-        .route("/v1/contracts/repair", post(contracts::repair))
-        .route("/v1/bundles/reload", post(reload))
-        .route("/v1/console/links", post(console::make_link))
-        .route("/log/checkpoint", get(log::checkpoint))
-        .route("/log/tile/{*path}", get(log::tile))
+    table(Routes::Served(Box::default()))
+        .into_router()
         .fallback(|| async {
             Failure::not_found("there is no such path; the API is described in docs/http-api.md")
         })
         .layer(DefaultBodyLimit::max(api::REQUEST_BYTES_MAX))
         .with_state(shared)
+}
+
+/// All routes, with what each does.
+pub(super) fn table(routes: Routes) -> Routes {
+    of_the_rest(of_runs(routes))
+}
+
+fn of_runs(routes: Routes) -> Routes {
+    routes
+        .get("/v1/health", "How the daemon is", queries::health)
+        .file("/v1/openapi.json", "This document", "application/json", openapi::served)
+        .get("/v1/runs", "Lists runs, the latest first", queries::runs)
+        .post("/v1/runs", "Opens a run, joins one, or continues one", open)
+        .get("/v1/runs/{run}", "A run at a glance", queries::run)
+        .file(
+            "/v1/runs/{run}/attach",
+            "Stays open, with a newline every ten seconds: the run ends with its last attached caller",
+            "text/plain",
+            attach,
+        )
+        .post("/v1/runs/{run}/actions", "Proposes an action", propose)
+        .post("/v1/runs/{run}/turns", "Proposes actions that the agent makes side by side", propose_turn)
+        .post("/v1/runs/{run}/outcomes", "Reports what became of an action", outcome)
+        .post("/v1/runs/{run}/told", "Reports what a server says that is no result of a call", told)
+        .post("/v1/runs/{run}/tools", "Reports the tools that a server lists", tools)
+        .post("/v1/runs/{run}/inputs", "Reports what was said to the agent", input)
+        .post("/v1/runs/{run}/outputs", "Proposes a reply", output)
+        .post(
+            "/v1/runs/{run}/confirmations",
+            "Reports that the user said yes to a call that they were asked about",
+            confirm,
+        )
+        .post("/v1/runs/{run}/evidence", "Reports something that bears on the run", evidence)
+        .post("/v1/runs/{run}/observed", "Reports what was seen of something that runs contained", observed)
+        .post("/v1/runs/{run}/stopping", "Asks what the agent is to be told before it stops", stopping)
+        .get("/v1/runs/{run}/work", "The work items of a run", work::list)
+        .post("/v1/runs/{run}/work", "Changes a work item", work::operate)
+        .get("/v1/runs/{run}/state", "The keys of the run's session state", kept::keys)
+        .post("/v1/runs/{run}/state", "Reads or writes session state", kept::state)
+        .post("/v1/runs/{run}/facts", "Writes, reads or forgets facts", kept::facts)
+        .post("/v1/runs/{run}/close", "Closes a run", close)
+        .post("/v1/runs/{run}/control", "Halts, pauses or resumes a run", control)
+        .file(
+            "/v1/runs/{run}/events",
+            "Events as they are stored, one a line; the header `X-Portcullis-Next` has the next `after`",
+            "application/x-ndjson",
+            queries::events,
+        )
+        .file(
+            "/v1/runs/{run}/export",
+            "The export of a run, for the verifier",
+            "application/x-ndjson",
+            queries::export,
+        )
+        .file(
+            "/v1/runs/{run}/governance",
+            "The governance pack of a run",
+            "application/zip",
+            governance::archive,
+        )
+        .file(
+            "/v1/runs/{run}/governance/{file}",
+            "One file of the pack",
+            "application/octet-stream",
+            governance::file,
+        )
+}
+
+fn of_the_rest(routes: Routes) -> Routes {
+    routes
+        .get("/v1/facts", "Lists facts, the newest first", kept::list)
+        .get("/v1/facts/{fact}", "One fact", kept::show)
+        .get("/v1/tools/changed", "Tools that changed since a person accepted them", tool_changes::changed)
+        .post("/v1/tools/accept", "Accepts what a server says of a tool now", tool_changes::accept)
+        .post(
+            "/v1/tools/accept-all",
+            "Accepts all changes of a list that was looked at",
+            tool_changes::accept_all,
+        )
+        .post(
+            "/v1/tickets/take",
+            "Takes the profile of an action that is run contained now, once",
+            take_ticket,
+        )
+        .post("/v1/hook", "Answers an event of a coding agent", hooks::answer)
+        .get("/v1/approvals", "Lists approvals", approvals::list)
+        .post("/v1/approvals/grant", "Grants several approvals, each once", approvals::grant_together)
+        .get("/v1/approvals/stats", "How approvals were decided", approvals::stats)
+        .get(
+            "/v1/approvals/{approval}",
+            "One approval, with all that a person needs to decide",
+            approvals::show,
+        )
+        .post("/v1/approvals/{approval}/grant", "Says yes", approvals::grant)
+        .post("/v1/approvals/{approval}/refuse", "Says no", approvals::refuse)
+        .post(
+            "/v1/approvals/{approval}/answer",
+            "Gives the agent a sentence instead of a yes or no",
+            approvals::answer,
+        )
+        .post("/v1/approvals/{approval}/revoke", "Takes a yes back", approvals::revoke)
+        .get("/v1/webhooks", "Lists the webhooks of the bundle", webhooks::list)
+        .post(
+            "/v1/webhooks/{webhook}/answers",
+            "Decides by the answer of a webhook, which is signed",
+            webhooks::answer,
+        )
+        .get("/v1/freezes", "Lists freezes", freezes::list)
+        .post("/v1/freezes", "Freezes runs", freezes::freeze)
+        .post("/v1/freezes/release", "Releases runs", freezes::release)
+        .post("/v1/contracts/check", "Checks a reply against contracts", contracts::check)
+        .post("/v1/contracts/repair", "Repairs a reply", contracts::repair)
+        .post("/v1/bundles/reload", "Reads the bundles again", reload)
+        .post("/v1/console/links", "Makes a link into the console", console::make_link)
+        .file("/log/checkpoint", "The checkpoint of the transparency log", "text/plain", log::checkpoint)
+        .file("/log/tile/{*path}", "A tile of the transparency log", "application/octet-stream", log::tile)
 }
 
 /// The live run of that id or prefix, for the caller.

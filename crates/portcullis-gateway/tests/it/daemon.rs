@@ -20,6 +20,8 @@ use portcullis_session::shipped;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use crate::openapi;
+
 pub(crate) const POLICY: &str = "[[policy]]\nname = 'mail'\nallowed_types = ['RETRIEVE_DOCS', 'SEND_EMAIL']\nmax_steps = 50\n\
                       max_side_effects = 2\napproval_for_side_effects = true\n";
 
@@ -130,6 +132,7 @@ impl Requests {
         let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
         let headers = String::from_utf8(answer[..end].to_vec()).unwrap();
         let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
+        openapi::check("GET", path, status, None, &answer[end + 4..]);
         (status, headers, answer[end + 4..].to_vec())
     }
 
@@ -153,7 +156,8 @@ impl Requests {
         );
         let answer = raw_unix(&self.socket, request).await;
         let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        let (request_body, (_, body)) = (body, answer.split_once("\r\n\r\n").unwrap());
+        openapi::check("POST", path, status, Some(request_body), body.as_bytes());
         (status, serde_json::from_str(body).unwrap())
     }
 }

@@ -18,6 +18,7 @@ mod log;
 mod lying;
 mod monitor;
 mod observed;
+mod openapi;
 mod own_daemon;
 mod replies;
 mod resources;

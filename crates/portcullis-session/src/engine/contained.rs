@@ -24,6 +24,7 @@ use portcullis_core::pipeline::Decision;
 use portcullis_core::profile::{Level, Profile};
 use portcullis_core::state::RunState;
 use portcullis_core::state::contained::Containment;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::server::server_name;
@@ -36,7 +37,7 @@ use crate::facts::Sources;
 pub const REPORT_REFUSED: &str = "observed-refused";
 
 /// The right to report what was seen of something contained: once how it ended, and connections as they happen.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Ticket(Digest);
 
@@ -65,7 +66,7 @@ impl fmt::Debug for Ticket {
 }
 
 /// That something is to run contained: under which profile, and the ticket for what is seen of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Contain {
     /// The profile.
     pub profile: Profile,

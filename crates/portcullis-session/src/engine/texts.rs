@@ -20,6 +20,7 @@ use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::memory::RunReading;
 use portcullis_trajectory::sources::Verification;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -37,7 +38,7 @@ pub const VERIFICATION: &str = "verification";
 const VERIFICATION_VERSION: u8 = 1;
 
 /// What a surface can still do about a text when the gate has judged it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
     /// Show it with stretches replaced, or not at all.

@@ -8,6 +8,7 @@ use portcullis_core::observed::{Connection, Observed};
 use portcullis_core::profile::Profile;
 use portcullis_core::verdict::Verdict;
 use portcullis_wire::strict;
+use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -31,7 +32,7 @@ pub const FOLDER_BYTES_MAX: usize = 4096;
 pub const TURN_ACTIONS_MAX: usize = 64;
 
 /// Opens a run, joins the live run of the same principal and session, or continues one.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenRun {
     /// How the agent connects, such as `mcp`.
@@ -76,7 +77,7 @@ pub struct OpenRun {
 }
 
 /// A run is open.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenedRun {
     /// The run.
     pub run: RunId,
@@ -102,7 +103,7 @@ pub struct OpenedRun {
 }
 
 /// Proposes an action.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProposeAction {
     /// The tool as the agent named it, or `None` for a thinking step.
@@ -114,12 +115,14 @@ pub struct ProposeAction {
     pub server: Option<String>,
     /// The arguments: an object. Read strictly: what could be read in two ways is refused.
     #[serde(default, deserialize_with = "strictly")]
+    #[schemars(with = "Value")]
     pub arguments: Value,
     /// What the agent said it was about to do.
     #[serde(default)]
     pub planned: Option<String>,
     /// What a call carries besides its arguments when it takes up one that asked for more: read and judged like them.
     #[serde(default, deserialize_with = "strictly_if_there", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
     pub continuation: Option<Value>,
     /// The surface's own id of the call.
     #[serde(default)]
@@ -154,7 +157,7 @@ fn strictly_if_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 }
 
 /// What the gate says of an action.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ActionAnswer {
     /// The action's name from here on. A retry of a held call keeps the name it had.
     pub action: ActionId,
@@ -193,7 +196,7 @@ pub struct ActionAnswer {
 }
 
 /// Reports something that bears on the run and is neither said, done nor seen by the agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportEvidence {
     /// What it is, at most [`EVIDENCE_NAME_BYTES_MAX`].
@@ -204,7 +207,7 @@ pub struct ReportEvidence {
 
 /// Reports what was seen of something that runs contained: how it ended, or a connection as it happens. One of `action`,
 /// `call` and `server` names it; one of `observed` and `connection` is what was seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportObserved {
     /// The action.
@@ -230,7 +233,7 @@ pub struct ReportObserved {
 }
 
 /// Takes the profile of an action that is run contained now. Once.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TakeTicket {
     /// The ticket that came with the permit.
@@ -238,7 +241,7 @@ pub struct TakeTicket {
 }
 
 /// What a ticket stands for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TakenTicket {
     /// The run.
     pub run: RunId,
@@ -249,7 +252,7 @@ pub struct TakenTicket {
 }
 
 /// What an agent that wants to stop is told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopAnswer {
     /// The work that is not shown to be done, in words; `None` where there is none, or where it was told before and
     /// nothing has happened since.
@@ -261,7 +264,7 @@ pub struct StopAnswer {
 }
 
 /// Proposes the actions of one turn of the agent: calls that it makes side by side. They are judged in this order.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProposeTurn {
     /// The actions, at most [`TURN_ACTIONS_MAX`].
@@ -269,7 +272,7 @@ pub struct ProposeTurn {
 }
 
 /// What the gate says of the actions of one turn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnAnswer {
     /// An answer for each, in the order of the proposals.
     pub answers: Vec<ActionAnswer>,

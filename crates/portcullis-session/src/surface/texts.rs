@@ -5,11 +5,12 @@ use portcullis_core::denial::Denial;
 use portcullis_core::event::{Enforced, OutcomeStatus};
 use portcullis_core::id::{ActionId, ApprovalId};
 use portcullis_core::verdict::Verdict;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Reports what became of an action.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportOutcome {
     /// The action, or `None` if `call` names it.
@@ -32,7 +33,7 @@ pub struct ReportOutcome {
 }
 
 /// Reports what a server says that answers no action: contents of a resource, a prompt, a notification, a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportTold {
     /// The command that started the server, or its name if there is no command.
@@ -71,7 +72,7 @@ impl ReportOutcome {
 }
 
 /// What the gate says of what a tool answered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObservationAnswer {
     /// The join of all findings.
     pub verdict: Verdict,
@@ -94,7 +95,7 @@ pub struct ObservationAnswer {
 }
 
 /// One stretch of a text that is replaced.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TextEdit {
     /// First byte of the stretch in the original.
     pub start: usize,
@@ -105,7 +106,7 @@ pub struct TextEdit {
 }
 
 /// Reports what was said to the agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportInput {
     /// The words.
@@ -118,7 +119,7 @@ pub struct ReportInput {
 }
 
 /// Reports that the user said yes to a call that they were asked about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportConfirmation {
     /// The action whose verdict was `clarify`.
@@ -128,7 +129,7 @@ pub struct ReportConfirmation {
 }
 
 /// Who speaks to an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The user on whose behalf it acts.
@@ -138,7 +139,7 @@ pub enum Role {
 }
 
 /// Reports the agent's reply.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportOutput {
     /// The words.
@@ -160,7 +161,7 @@ pub struct ReportOutput {
 }
 
 /// What the gate says of an input or an output.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TextAnswer {
     /// Number of the last event written for it.
     pub seq: u64,

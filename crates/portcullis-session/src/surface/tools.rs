@@ -1,11 +1,12 @@
 //! What servers say of their tools.
 
 use portcullis_core::id::Digest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Reports the tools that a server lists.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportTools {
     /// The server, as it named itself or was started.
@@ -22,7 +23,7 @@ pub struct ReportTools {
 }
 
 /// A tool whose entry in the list cannot be read with certainty.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UnreadableTool {
     /// What a reader might take for its name.
@@ -34,7 +35,7 @@ pub struct UnreadableTool {
 }
 
 /// One tool, in its server's words.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportedTool {
     /// The name to call it by.
@@ -58,7 +59,7 @@ pub struct ReportedTool {
 }
 
 /// What is recorded of the tools.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolsAnswer {
     /// Number of the event.
     pub seq: u64,
@@ -72,7 +73,7 @@ pub struct ToolsAnswer {
 }
 
 /// What an agent is led by: all that a server says of a tool.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolWords {
     /// What it does, in the server's words.
     pub description: String,

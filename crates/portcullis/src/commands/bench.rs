@@ -2,6 +2,7 @@
 
 mod all;
 mod approvals;
+mod console;
 mod facts;
 mod programs;
 mod work;
@@ -10,9 +11,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use portcullis_gateway::bench::{
-    self, BenchError, CALLS, CALLS_MAX, CLIENTS, CLIENTS_MAX, DecideReport, Distribution, DurableOptions,
-    DurablePhase, DurableReport, FACTS_STORED, FACTS_STORED_MAX, HookBenchOptions, HookReport, ITEMS,
-    ITEMS_MAX, SECONDS_MAX, STORED, STORED_MAX, StepReport,
+    self, BenchError, CALLS, CALLS_MAX, CLIENTS, CLIENTS_MAX, CONSOLE_RUNS, CONSOLE_RUNS_MAX, DecideReport,
+    Distribution, DurableOptions, DurablePhase, DurableReport, FACTS_STORED, FACTS_STORED_MAX,
+    HookBenchOptions, HookReport, ITEMS, ITEMS_MAX, SECONDS_MAX, STORED, STORED_MAX, StepReport,
 };
 use serde::Serialize;
 
@@ -27,6 +28,7 @@ Examples:
   portcullis bench step --seconds 10
   portcullis bench durable --clients 16 --dir /var/lib/portcullis-bench
   portcullis bench approvals --seconds 5
+  portcullis bench console --seconds 5
   portcullis bench facts --seconds 5
   portcullis bench programs --seconds 5
   portcullis bench work --seconds 5
@@ -65,6 +67,9 @@ enum What {
     /// Asking a person, granting, using a grant, freezing, with an empty store and with many approvals in it
     #[command(after_help = "Example:\n  portcullis bench approvals --stored 10000")]
     Approvals(Approvals),
+    /// Pages of the console with a large store, and what browsers cost decisions
+    #[command(after_help = "Example:\n  portcullis bench console --runs 10000")]
+    Console(Console),
     /// Session state and facts, with an empty store and with many facts in it
     #[command(after_help = "Example:\n  portcullis bench facts --stored 10000")]
     Facts(Facts),
@@ -74,7 +79,7 @@ enum What {
     /// Work items from their making to their verification, with an empty store and with many items in it
     #[command(after_help = "Example:\n  portcullis bench work --items 1000")]
     Work(Work),
-    /// All of these but approvals, facts, programs and work in one run, each figure beside what the project aims at
+    /// All of these but approvals, console, facts, programs and work in one run, each figure beside what the project aims at
     #[command(after_help = "Example:\n  portcullis bench all --seconds 5 --json")]
     All(All),
 }
@@ -105,6 +110,18 @@ struct Approvals {
     /// Approvals in the store that is not empty
     #[arg(long, value_name = "N", default_value_t = STORED as u64, value_parser = clap::value_parser!(u64).range(1..=STORED_MAX as u64))]
     stored: u64,
+    /// Where to put the store: a folder on the file system to measure; otherwise the folder for temporary files
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Console {
+    #[command(flatten)]
+    time: Time,
+    /// Runs in the store
+    #[arg(long, value_name = "N", default_value_t = CONSOLE_RUNS as u64, value_parser = clap::value_parser!(u64).range(1..=CONSOLE_RUNS_MAX as u64))]
+    runs: u64,
     /// Where to put the store: a folder on the file system to measure; otherwise the folder for temporary files
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -190,6 +207,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         What::Approvals(args) => {
             let report = approvals::measure(args)?;
             print(&mut out, global, "bench-approvals", &report, approvals::show)?;
+        }
+        What::Console(args) => {
+            let report = console::measure(args)?;
+            print(&mut out, global, "bench-console", &report, console::show)?;
         }
         What::Facts(args) => {
             let report = facts::measure(args)?;

@@ -24,6 +24,7 @@ pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod mcp;
 pub(crate) mod monitor;
+pub(crate) mod openapi;
 pub(crate) mod policy;
 pub(crate) mod program;
 pub(crate) mod retention;

@@ -8,6 +8,7 @@ use portcullis_gateway::client::Client;
 use serde_json::Value;
 
 use crate::auditor::{Process, Witness, copy, until};
+use crate::browser::Browser;
 use crate::command::bundle_copy;
 use crate::log::Home;
 
@@ -108,6 +109,31 @@ fn a_restored_log_signs_nothing_while_its_witness_is_away_and_nothing_when_it_is
     assert_eq!(home.checkpoint(), restored);
 }
 
+/// On the page of the log it outweighs everything else.
+fn console_says_so(home: &Home) {
+    let daemon = home.serve(&["--console", "127.0.0.1:0"]);
+    let link = home.ok(&["console"]).stdout;
+    let origin = link.split("/sign-in").next().unwrap().to_owned();
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+        let Some(browser) = Browser::start().await else { return };
+        browser.sign_in(link.trim()).await;
+        for _ in 0..100 {
+            browser.open(&format!("{origin}/audit")).await;
+            if browser.text("main").await.contains("A witness saw another tree.") {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        let page = browser.text("main").await;
+        assert!(page.contains("A witness saw another tree."), "{page}");
+        assert!(!page.contains("have seen all of it"), "{page}");
+        browser.pictures("audit-forked").await;
+        browser.accessible("audit-forked").await;
+        browser.end().await;
+    });
+    assert_eq!(daemon.stop(), Some(0));
+}
+
 #[test]
 fn a_log_that_a_witness_saw_otherwise_is_put_aside_without_another_signature() {
     let (watched, witness) = Watched::new();
@@ -132,6 +158,7 @@ fn a_log_that_a_witness_saw_otherwise_is_put_aside_without_another_signature() {
     }
     let doctor = home.run(&["doctor"]).stdout;
     assert!(doctor.contains("it must not sign any more"), "{doctor}");
+    console_says_so(home);
     let [frozen] = home.ok(&["log", "freeze", "--reason", "forked", "--json"]).json().try_into().unwrap();
     assert_eq!(frozen, serde_json::json!({"record": "frozen", "size": 6, "cosigned": null}));
     assert_eq!(home.checkpoint(), forked);

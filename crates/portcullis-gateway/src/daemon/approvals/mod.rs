@@ -10,7 +10,7 @@ mod stats;
 
 use std::time::Duration;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use portcullis_core::id::{ApprovalId, Digest, DigestBuilder, canonical_json};
 use portcullis_core::limits::APPROVALS_PENDING_MAX;
@@ -18,6 +18,7 @@ use portcullis_core::state::progress::RunPhase;
 use portcullis_ledger::{ApprovalFilter, ApprovalRow, ApprovalState};
 use portcullis_session::commits::{CommitWatch, Missed};
 use portcullis_session::engine::Proposal;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
@@ -31,6 +32,7 @@ use super::Shared;
 use super::auth::Caller;
 use super::error::Failure;
 use super::queries::{self, LIST_MAX, may_see, read};
+use super::routes::Queried;
 use super::seen::Seen;
 use crate::api;
 
@@ -41,9 +43,10 @@ pub(super) const READ_MAX: usize = 100;
 /// The pause before a list that is waited for is made again, so that many changes at once cost one.
 const LISTED_AGAIN: Duration = Duration::from_millis(50);
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Which {
+    /// Which ones.
     #[serde(default)]
     state: api::ApprovalFilter,
     /// The version of a list that is known: it is not answered again before the wait is over.
@@ -56,7 +59,7 @@ pub(super) struct Which {
 pub(super) async fn list(
     State(shared): State<Shared>,
     caller: Caller,
-    Query(which): Query<Which>,
+    Queried(which): Queried<Which>,
 ) -> Result<Seen<api::Approvals>, Failure> {
     let until = Instant::now() + Duration::from_millis(which.wait_ms.min(api::WAIT_MS_MAX).into());
     // From before the look, so that no change falls between the two.

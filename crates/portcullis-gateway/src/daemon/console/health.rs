@@ -12,6 +12,7 @@ use portcullis_session::cases::{CaseFile, run_file};
 use portcullis_session::policy::Pipeline;
 
 use super::Seen;
+use super::selftest::{self, Tested};
 use crate::contained;
 
 /// Before so many decisions of a day, silence says nothing.
@@ -29,6 +30,7 @@ struct Known {
     bundle: Option<Digest>,
     tests: Option<Tests>,
     level: Option<Level>,
+    guards: Option<Tested>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -64,6 +66,10 @@ pub(super) fn look(seen: &Seen) {
             let level = contained::look();
             console.health.with(|known| known.level = Some(level));
         }
+        if console.health.with(|known| known.guards.is_none()) {
+            let tested = selftest::run(gate.pipeline());
+            console.health.with(|known| known.guards = Some(tested));
+        }
         let Some(files) = gate.bundles().files_of(digest) else { return };
         let found = tests(&bundle, &files, gate.pipeline());
         console.health.with(|known| {
@@ -91,7 +97,8 @@ fn tests(bundle: &Bundle, files: &super::desk::Files, pipeline: &Arc<Pipeline>) 
 /// What of it bears on whether the gate can be relied on.
 pub(super) fn reliance(seen: &Seen) -> Vec<Reliance> {
     look(seen);
-    let (tests, level) = seen.console.health.with(|known| (known.tests.clone(), known.level));
+    let (tests, level, guards) =
+        seen.console.health.with(|known| (known.tests.clone(), known.level, known.guards.clone()));
     let row = |what, standing, word: &str, detail: String| Reliance {
         what,
         standing,
@@ -99,21 +106,23 @@ pub(super) fn reliance(seen: &Seen) -> Vec<Reliance> {
         detail,
     };
     let tests = match tests {
-        None => row("Self-test", Standing::Idle, "runs", "the tests of the bundle are being run".to_owned()),
+        None => {
+            row("Bundle’s tests", Standing::Idle, "runs", "the tests of the bundle are being run".to_owned())
+        }
         Some(Tests { passed: 0, failed: 0, .. }) => row(
-            "Self-test",
+            "Bundle’s tests",
             Standing::Alert,
             "none",
             "the bundle has no tests that show its guards firing".to_owned(),
         ),
         Some(Tests { passed, failed: 0, .. }) => row(
-            "Self-test",
+            "Bundle’s tests",
             Standing::Ok,
             "holds",
             format!("{passed} cases of the bundle get the verdicts that they must get"),
         ),
         Some(Tests { passed, failed, first }) => row(
-            "Self-test",
+            "Bundle’s tests",
             Standing::Bad,
             "fails",
             format!("{failed} of {} cases; the first: {}", passed + failed, first.unwrap_or_default()),
@@ -137,7 +146,33 @@ pub(super) fn reliance(seen: &Seen) -> Vec<Reliance> {
             "what is permitted is all that a contained command can do".to_owned(),
         ),
     };
-    vec![tests, contained]
+    vec![guards_tested(guards), tests, contained]
+}
+
+/// What the test of all guards at start came to.
+fn guards_tested(guards: Option<Tested>) -> Reliance {
+    let row =
+        |standing, word: &str, detail| Reliance { what: "Guards", standing, word: word.to_owned(), detail };
+    let Some(tested) = guards else {
+        return row(Standing::Idle, "tested now", "each guard is tested once at start".to_owned());
+    };
+    if let Some((guard, why)) = tested.unsound.first() {
+        let all = tested.sound + tested.unsound.len();
+        let detail = format!(
+            "{} of {all} guards do not do what their cases say; `{guard}`: {why}. Do not rely on this build.",
+            tested.unsound.len()
+        );
+        return row(Standing::Bad, "fail", detail);
+    }
+    let left_out = match tested.left_out {
+        0 => String::new(),
+        count => format!("; {count} that run programs are tested with the bundle"),
+    };
+    let detail = format!(
+        "{} guards fired and kept silent as their {} cases say, at start{left_out}",
+        tested.sound, tested.cases
+    );
+    row(Standing::Ok, "hold", detail)
 }
 
 /// Guards that have found nothing so far.

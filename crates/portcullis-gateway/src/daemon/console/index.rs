@@ -27,7 +27,7 @@ const EVENTS_MAX: u64 = 200_000;
 /// Events whose texts are read for drift, at one look. A run that is further behind has no chart until it is caught up.
 const DRIFT_EVENTS: usize = 400;
 /// Stretches of the strip.
-const STRETCHES: u64 = 200;
+const STRETCHES: u64 = 160;
 /// Acts of people that are kept, the latest.
 const ACTS_MAX: usize = 50;
 /// Child runs that are named.
@@ -72,6 +72,8 @@ pub(super) struct Act {
 pub(super) struct Index {
     /// The events from 1 on.
     pub(super) entries: Vec<Entry>,
+    /// Those that have texts: inputs, replies, results.
+    pub(super) texts: Vec<u64>,
     /// What people did, the latest last.
     pub(super) acts: Vec<Act>,
     /// Event and drift after it, where it changed.
@@ -146,6 +148,9 @@ impl Index {
             "observed" => Kind::Notable,
             _ => Kind::Other,
         };
+        if matches!(stored.kind.as_str(), "input" | "output" | "observation") {
+            self.texts.push(stored.seq);
+        }
         if stored.kind == "config"
             && self.children.len() < CHILDREN_MAX
             && let Ok(Event { body: EventBody::Config(ConfigChange::ChildOpened { run }), .. }) =

@@ -17,9 +17,9 @@ use hyper::body::Frame;
 use portcullis_console::frame::Waits;
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::clock;
-use portcullis_session::commits::Missed;
+use portcullis_session::commits::{COMMITS_KEPT, Commit, Missed};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 use tracing::debug;
 
 use super::super::approvals::{bears_on_approvals, waiting};
@@ -121,43 +121,74 @@ pub(super) async fn stream(State(seen): State<Seen>, _visitor: Visitor) -> Respo
     ([(header::CONTENT_TYPE, "text/event-stream")], Body::new(Stream(messages))).into_response()
 }
 
-/// Tells until the browser is gone, or the daemon ends.
-async fn tell(seen: &Seen, sender: &mpsc::Sender<Bytes>) {
+/// What all streams are told. One task looks at what becomes durable and makes the messages, so that a decision costs
+/// the same however many browsers are open.
+#[derive(Debug)]
+pub(super) struct Hub(broadcast::Sender<Bytes>);
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self(broadcast::Sender::new(MESSAGES))
+    }
+}
+
+/// Tells all streams what happens, gathered, until the daemon ends.
+pub(super) async fn keep_telling(seen: Seen) {
     let mut commits = seen.shared.gate.watch();
     let mut closing = seen.console.closing.clone();
-    let mut runs: Vec<String> = Vec::new();
-    let mut more = true;
     loop {
-        let told = message(seen, &runs, more).await;
-        if sender.send(Bytes::from(format!("data: {told}\n\n"))).await.is_err() {
+        let first = tokio::select! {
+            commit = commits.next() => commit,
+            () = closed(&mut closing) => return,
+        };
+        let (mut runs, mut more) = (Vec::new(), false);
+        let take = |commit: Result<Commit, Missed>, runs: &mut Vec<String>, more: &mut bool| match commit {
+            Ok(commit) => Some(note(runs, more, commit.run.to_string())),
+            Err(Missed::Lagged(_)) => Some(*more = true),
+            Err(Missed::Closed) => None,
+        };
+        if take(first, &mut runs, &mut more).is_none() {
             return;
         }
-        (runs, more) = (Vec::new(), false);
-        loop {
-            let commit = tokio::select! {
-                commit = commits.next() => commit,
-                () = tokio::time::sleep(KEEP_ALIVE) => {
-                    if sender.send(Bytes::from_static(b": \n\n")).await.is_err() { return }
-                    continue;
-                }
-                () = sender.closed() => return,
-                () = closed(&mut closing) => return,
-            };
-            match commit {
-                Ok(commit) => note(&mut runs, &mut more, commit.run.to_string()),
-                Err(Missed::Lagged(_)) => more = true,
-                Err(Missed::Closed) => return,
-            }
-            break;
-        }
-        let gathered = Instant::now() + GATHER;
-        while let Ok(commit) = tokio::time::timeout_at(gathered.into(), commits.next()).await {
-            match commit {
-                Ok(commit) => note(&mut runs, &mut more, commit.run.to_string()),
-                Err(Missed::Lagged(_)) => more = true,
-                Err(Missed::Closed) => return,
+        // Meanwhile nobody is woken for each commit.
+        tokio::time::sleep(GATHER).await;
+        for _ in 0..COMMITS_KEPT {
+            let Some(commit) = commits.ready() else { break };
+            if take(commit, &mut runs, &mut more).is_none() {
+                return;
             }
         }
+        let hub = &seen.console.hub.0;
+        if hub.receiver_count() > 0 {
+            let _nobody_is_left = hub.send(line(&message(&seen, &runs, more).await));
+        }
+    }
+}
+
+fn line(message: &Value) -> Bytes {
+    Bytes::from(format!("data: {message}\n\n"))
+}
+
+/// Tells one browser until it is gone, or the daemon ends.
+async fn tell(seen: &Seen, sender: &mpsc::Sender<Bytes>) {
+    let mut messages = seen.console.hub.0.subscribe();
+    let mut closing = seen.console.closing.clone();
+    // What happened before it listened is not known to it, nor what it was too slow for.
+    let mut next = line(&message(seen, &[], true).await);
+    loop {
+        if sender.send(next).await.is_err() {
+            return;
+        }
+        next = tokio::select! {
+            told = messages.recv() => match told {
+                Ok(told) => told,
+                Err(broadcast::error::RecvError::Lagged(_)) => line(&message(seen, &[], true).await),
+                Err(broadcast::error::RecvError::Closed) => return,
+            },
+            () = tokio::time::sleep(KEEP_ALIVE) => Bytes::from_static(b": \n\n"),
+            () = sender.closed() => return,
+            () = closed(&mut closing) => return,
+        };
     }
 }
 

@@ -24,11 +24,13 @@ mod replay;
 mod rows;
 mod run;
 mod runs;
+mod selftest;
 mod sessions;
 mod setup;
 mod simulate;
 mod tally;
 mod tools;
+mod traced;
 mod upload;
 mod visitor;
 mod window;
@@ -84,6 +86,7 @@ pub(super) struct Console {
     links: Links,
     people: People,
     waits: live::Waiting,
+    hub: live::Hub,
     indexes: index::Indexes,
     /// How approvals were decided, looked up now and then.
     decided: Mutex<Option<(Instant, Arc<api::Stats>)>>,
@@ -169,6 +172,7 @@ pub(super) async fn listen(
         sessions: Sessions::default(),
         links: Links::default(),
         waits: live::Waiting::default(),
+        hub: live::Hub::default(),
         indexes: index::Indexes::default(),
         decided: Mutex::default(),
         tally,
@@ -190,6 +194,7 @@ impl Listening {
     pub(super) fn router(self, shared: Shared) -> (TcpListener, Router, watch::Sender<bool>) {
         let seen = Seen { shared, console: self.console };
         tokio::spawn(live::keep_counting(seen.clone()));
+        tokio::spawn(live::keep_telling(seen.clone()));
         health::look(&seen);
         (self.listener, router(seen), self.close)
     }

@@ -2,11 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use portcullis_console::run::{Call, Chosen, Found, Row, Text};
+use portcullis_console::run::{Call, Chosen, Found, Opinion, Row, Text};
+use portcullis_contracts::verify::{CheckResult, Side, Status};
 use portcullis_core::event::{About, Enforced, Event, EventBody, PayloadRef, VerdictRecord};
+use portcullis_core::fact::FactAnswer;
 use portcullis_core::id::{ActionId, RunId};
 use portcullis_core::verdict::Verdict;
+use portcullis_governance::verification::details;
+use portcullis_guards::flow::second_opinion;
 use portcullis_ledger::{LedgerError, Reader, StoredEvent};
+use portcullis_session::engine::VERIFICATION;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::queries::join;
@@ -50,10 +56,19 @@ struct Judged {
     actions: BTreeMap<ActionId, (Verdict, Option<Enforced>)>,
     /// What was taken out of the text of an event.
     edits: BTreeMap<u64, Vec<(usize, usize, String)>>,
+    /// What checks say of a reply.
+    checks: BTreeMap<u64, Vec<CheckResult>>,
+}
+
+/// The payload of the evidence that has what the checks say.
+#[derive(Deserialize)]
+struct Checked {
+    reply: u64,
+    checks: Vec<CheckResult>,
 }
 
 impl Judged {
-    fn of(events: &[Event]) -> Self {
+    fn of(reader: &dyn Reader, run: RunId, events: &[Event]) -> Result<Self, LedgerError> {
         let mut judged = Self::default();
         for event in events {
             match &event.body {
@@ -64,10 +79,20 @@ impl Judged {
                         *known = Some(*enforced);
                     }
                 }
+                EventBody::Evidence { name, .. } if name == VERIFICATION => {
+                    let stored = match event.payloads.get("results") {
+                        Some(payload) => reader.payload(run, payload.commitment)?,
+                        None => None,
+                    };
+                    let read = stored.and_then(|stored| serde_json::from_slice(stored.bytes()).ok());
+                    if let Some(Checked { reply, checks }) = read {
+                        judged.checks.insert(reply, checks);
+                    }
+                }
                 _ => {}
             }
         }
-        judged
+        Ok(judged)
     }
 
     fn verdict(&mut self, event: &Event, record: &VerdictRecord) {
@@ -86,7 +111,7 @@ impl Judged {
 
 /// The rows of a step.
 pub(super) fn rows(reader: &dyn Reader, run: RunId, events: &[Event]) -> Result<Vec<Row>, LedgerError> {
-    let judged = Judged::of(events);
+    let judged = Judged::of(reader, run, events)?;
     let mut rows = Vec::with_capacity(events.len());
     for event in events {
         // The call's row says what its first verdict and enforcement said.
@@ -104,12 +129,28 @@ pub(super) fn rows(reader: &dyn Reader, run: RunId, events: &[Event]) -> Result<
             rows.push(row(reader, run, event, &judged)?);
         }
     }
-    if let Some(reason) = reason(events)
-        && let Some(first) = rows.iter_mut().find(|row| row.call.is_some())
-    {
-        (first.words, first.rule) = reason;
+    if let Some(first) = rows.iter_mut().find(|row| row.call.is_some()) {
+        if let Some(reason) = reason(events) {
+            (first.words, first.rule) = reason;
+        }
+        first.opinion = events.iter().find_map(opinion);
     }
     Ok(rows)
+}
+
+/// What a model said of a call that was to be held.
+fn opinion(event: &Event) -> Option<Opinion> {
+    let EventBody::Verdict(record) = &event.body else { return None };
+    let fact = record.facts.iter().find(|fact| fact.request.source == second_opinion::SOURCE)?;
+    let covers = match &fact.answer {
+        FactAnswer::Known(answer) => answer.get("covers").and_then(Value::as_bool),
+        FactAnswer::Failed(_) => None,
+    };
+    Some(match covers {
+        Some(true) => Opinion::Lifted,
+        Some(false) => Opinion::Denied,
+        None => Opinion::Silent,
+    })
 }
 
 fn rows_has_call(rows: &[Row]) -> bool {
@@ -136,6 +177,7 @@ fn row(reader: &dyn Reader, run: RunId, event: &Event, judged: &Judged) -> Resul
         rule: None,
         text: None,
         link: None,
+        opinion: None,
     };
     match &event.body {
         EventBody::Proposed(proposed) => {
@@ -273,7 +315,20 @@ fn text(
     let edits = judged.edits.get(&event.seq).cloned().unwrap_or_default();
     let chars = if edits.is_empty() { PREVIEW_CHARS } else { EDITED_CHARS };
     let (text, cut) = preview(reader, run, Some(payload), chars)?;
-    Ok(Some(Text { by: format!("{} bytes", payload.bytes), text, cut, edits }))
+    let (wrong, failed) = wrong(judged.checks.get(&event.seq).map_or(&[], Vec::as_slice));
+    Ok(Some(Text { by: format!("{} bytes", payload.bytes), text, cut, edits, wrong, failed }))
+}
+
+/// Where checks say that a reply is wrong, with the numbers of those that failed.
+fn wrong(checks: &[CheckResult]) -> (Vec<(usize, usize, usize)>, Vec<(String, String)>) {
+    let failed = checks.iter().filter(|check| check.status == Status::Fail);
+    let (mut places, mut named) = (Vec::new(), Vec::new());
+    for (number, check) in failed.enumerate() {
+        let of_reply = check.places.iter().filter(|place| place.text == Side::Reply);
+        places.extend(of_reply.map(|place| (place.start, place.end, number + 1)));
+        named.push((check.check.check_type().to_owned(), details(check)));
+    }
+    (places, named)
 }
 
 /// The beginning of a text, and whether it goes on.
@@ -340,7 +395,7 @@ pub(super) fn chosen(reader: &dyn Reader, run: RunId, seq: u64) -> Result<Option
         let cut = text.char_indices().nth(WHOLE_CHARS).map(|(end, _)| end);
         let shown = cut.and_then(|end| text.get(..end)).unwrap_or(&text).to_owned();
         let by = format!("{}, {} bytes", payload.media_type, payload.bytes);
-        texts.push((name.clone(), Text { by, text: shown, cut: cut.is_some(), edits: Vec::new() }));
+        texts.push((name.clone(), Text { by, text: shown, cut: cut.is_some(), ..Text::default() }));
     }
     let mut facts = vec![("actor", event.actor.to_string()), ("time", event.t.to_string())];
     facts.extend(event.cause.map(|cause| ("cause", format!("event {cause}"))));
@@ -364,5 +419,5 @@ pub(super) fn chosen(reader: &dyn Reader, run: RunId, seq: u64) -> Result<Option
         }
     }
     let kind = event.body.kind().to_owned();
-    Ok(Some(Chosen { seq, kind, facts, findings, effects: Vec::new(), line, texts }))
+    Ok(Some(Chosen { seq, kind, facts, findings, effects: Vec::new(), origins: Vec::new(), line, texts }))
 }

@@ -24,6 +24,7 @@ use super::super::error::Failure;
 use super::super::queries::{complete, find_run, read};
 use super::super::routes::settle;
 use super::index::Index;
+use super::traced::Traced;
 use super::visitor::{Form, Visitor};
 use super::{Seen, page, rows, runs, window};
 
@@ -92,7 +93,10 @@ async fn shown(
         let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
         Looked::at(reader, id, &mut index, bundle.as_ref(), &which)
     });
-    let looked = looked.await?;
+    let mut looked = looked.await?;
+    if let Some(traced) = looked.traced.take() {
+        looked.trace(seen, id, traced).await;
+    }
     if let Some(bundle) = looked.unwatched.clone() {
         catch_up(seen, id, bundle);
     }
@@ -149,6 +153,7 @@ struct Looked {
     earlier: Option<u64>,
     later: Option<u64>,
     chosen: Option<pages::Chosen>,
+    traced: Option<Traced>,
     acts: Vec<Act>,
     children: Vec<String>,
     /// The bundle that judged it, where the chart is not drawn yet.
@@ -192,6 +197,7 @@ impl Looked {
             earlier: found.earlier,
             later: found.later,
             chosen: which.event.map(|seq| rows::chosen(reader, id, seq)).transpose()?.flatten(),
+            traced: which.event.map(|seq| Traced::of(reader, id, index, seq)).transpose()?.flatten(),
             children: index.children.iter().map(ToString::to_string).collect(),
             acts: index.acts.iter().rev().take(ACTS_SHOWN).map(act).collect(),
             unwatched: own.filter(|_| !index.is_watched()).map(Arc::clone),
@@ -199,6 +205,18 @@ impl Looked {
             progress,
             density,
         })
+    }
+
+    /// Adds what is known of the call that is looked at. What it would touch can be read while the run is live.
+    async fn trace(&mut self, seen: &Seen, id: RunId, mut traced: Traced) {
+        let predicted = match (seen.shared.gate.look_at(id), traced.proposal.take()) {
+            (Some(run), Some(proposal)) => run.with_engine(|engine| engine.touches(Some(proposal))).await,
+            _ => None,
+        };
+        if let Some(chosen) = &mut self.chosen {
+            chosen.effects = traced.effects(predicted.as_deref());
+            chosen.origins = traced.origins;
+        }
     }
 
     fn page<'a>(

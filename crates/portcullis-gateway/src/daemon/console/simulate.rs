@@ -30,6 +30,7 @@ use super::{Seen, page as pages_of};
 pub(super) use self::plans::{plan, save_plan};
 
 mod plans;
+mod scenarios;
 
 /// Simulations that are remembered, with what became of their steps; their runs stay in the record.
 const KEPT_MAX: usize = 16;
@@ -167,6 +168,8 @@ pub(super) struct Which {
     policy: String,
     #[serde(default)]
     request: String,
+    #[serde(default)]
+    scenario: String,
 }
 
 fn choice(standing: &Standing, which: &Which) -> Choice {
@@ -195,7 +198,15 @@ pub(super) async fn page(State(seen): State<Seen>, visitor: Visitor, Query(which
         page.request = which.request.chars().take(REQUEST_BYTES_MAX).collect();
         page.rehearsed = rehearse(&seen, &standing, &page.choice.policy, &page.request).await;
     }
+    page.scenarios = played(&seen, &standing, &page.choice.policy, &which.scenario).await;
     framed(&seen, &visitor, StatusCode::OK, &page).await
+}
+
+async fn played(seen: &Seen, standing: &Standing, policy: &str, id: &str) -> pages::Scenarios {
+    let (bundle, pipeline) = (Arc::clone(&standing.bundle), Arc::clone(seen.shared.gate.pipeline()));
+    let (policy, id) = (policy.to_owned(), id.to_owned());
+    let played = tokio::task::spawn_blocking(move || scenarios::played(&bundle, &pipeline, &policy, &id));
+    played.await.unwrap_or_default()
 }
 
 async fn framed(seen: &Seen, visitor: &Visitor, status: StatusCode, page: &Page) -> Response {
@@ -239,7 +250,7 @@ pub(super) async fn start(State(seen): State<Seen>, visitor: Visitor, form: Form
         Err(why) => return trouble(&seen, &visitor, &why).await,
     };
     let which =
-        Which { plan: form.get("plan").into(), policy: form.get("policy").into(), request: String::new() };
+        Which { plan: form.get("plan").into(), policy: form.get("policy").into(), ..Which::default() };
     let mut choice = choice(&standing, &which);
     let yes = |name: &str| form.get(name) == "yes";
     (choice.go_on, choice.approve, choice.stepwise) = (yes("go_on"), yes("approve"), yes("stepwise"));
@@ -290,7 +301,7 @@ pub(super) async fn watched(State(seen): State<Seen>, visitor: Visitor, Path(num
     let which = Which {
         plan: simulated.choice.plan.clone(),
         policy: simulated.choice.policy.clone(),
-        request: String::new(),
+        ..Which::default()
     };
     let Choice { plans, policies, .. } = choice(&standing, &which);
     let page = Page {

@@ -200,6 +200,9 @@ pub(super) struct Which {
     tool: String,
     #[serde(default)]
     server: String,
+    /// `yes`: the form comes with the tool disabled, to be looked at and saved.
+    #[serde(default)]
+    disable: String,
 }
 
 fn fields_of(tool: &Tool) -> Fields {
@@ -237,8 +240,11 @@ pub(super) async fn edit(State(seen): State<Seen>, visitor: Visitor, Query(which
         refused: None,
         told: None,
     };
-    if !which.id.is_empty() {
-        let Some(tool) = standing.bundle.registry.get(&which.id) else {
+    // A tool that a server lists may be one of the registry.
+    let listed = Some(which.tool.as_str()).filter(|tool| standing.bundle.registry.get(tool).is_some());
+    let id = if which.id.is_empty() { listed.unwrap_or_default() } else { which.id.as_str() };
+    if !id.is_empty() {
+        let Some(tool) = standing.bundle.registry.get(id) else {
             return page::nothing_here(State(seen), visitor).await;
         };
         given.new = false;
@@ -267,6 +273,7 @@ pub(super) async fn edit(State(seen): State<Seen>, visitor: Visitor, Query(which
         };
         given.reasons = drafted.reasons;
     }
+    given.fields.enabled &= which.disable != "yes";
     rendered(&seen, &visitor, &standing, given, None).await
 }
 

@@ -19,6 +19,8 @@ use super::super::connections::in_time;
 use super::visitor::Visitor;
 use super::{Seen, audit, page};
 
+mod packs;
+
 /// Bytes of an upload: an export of a long run with its texts.
 pub(super) const UPLOAD_BYTES_MAX: usize = 32 << 20;
 
@@ -46,8 +48,12 @@ pub(super) async fn verify_upload(State(seen): State<Seen>, visitor: Visitor, re
         return refused.page(&seen, &visitor).await;
     }
     drop(body);
-    let gate = Arc::clone(&seen.shared.gate);
-    let verified = tokio::task::spawn_blocking(move || verified(&gate, parts.name, &parts.file)).await;
+    let (gate, places) = (Arc::clone(&seen.shared.gate), seen.shared.home.store().log());
+    let verified = tokio::task::spawn_blocking(move || match packs::is_archive(&parts.file) {
+        true => packs::verified(&gate, &places, parts.name, &parts.file),
+        false => verified(&gate, parts.name, &parts.file),
+    })
+    .await;
     let upload = verified.unwrap_or_else(|error| Upload::Refused(error.to_string()));
     shown(&seen, &visitor, StatusCode::OK, upload).await
 }
@@ -78,11 +84,7 @@ pub(super) fn verified(gate: &portcullis_session::gate::Gate, name: String, file
         Some(trust) => verify(Cursor::new(file), Some(trust)).unwrap_or(first),
         None => first,
     };
-    let status = match report.status {
-        Answer::Valid => "VALID",
-        Answer::Incomplete => "INCOMPLETE",
-        Answer::Invalid => "INVALID",
-    };
+    let status = answer(report.status);
     let failure = report.failure.as_ref().map(|failure| {
         let event = failure.seq.map_or_else(String::new, |seq| format!(", event {seq}"));
         (
@@ -91,11 +93,6 @@ pub(super) fn verified(gate: &portcullis_session::gate::Gate, name: String, file
             failure.message.clone(),
         )
     });
-    let word = |result: &CheckResult| match result {
-        CheckResult::Pass => "pass",
-        CheckResult::Fail => "FAIL",
-        CheckResult::NotChecked => "not checked",
-    };
     let against = if line.is_some() {
         "It was held against what this gate has of the run."
     } else {
@@ -108,7 +105,7 @@ pub(super) fn verified(gate: &portcullis_session::gate::Gate, name: String, file
         checks: report
             .checks
             .iter()
-            .map(|check| (check.name.to_string(), word(&check.result), check.detail.clone()))
+            .map(|check| (check.name.to_string(), word(check.result), check.detail.clone()))
             .collect(),
         here: line.is_some(),
         run,
@@ -116,7 +113,24 @@ pub(super) fn verified(gate: &portcullis_session::gate::Gate, name: String, file
         payloads: (payloads.named, payloads.verified, payloads.withheld, payloads.erased),
         name,
         against: against.to_owned(),
+        all_checked: false,
     }))
+}
+
+const fn answer(status: Answer) -> &'static str {
+    match status {
+        Answer::Valid => "VALID",
+        Answer::Incomplete => "INCOMPLETE",
+        Answer::Invalid => "INVALID",
+    }
+}
+
+const fn word(result: CheckResult) -> &'static str {
+    match result {
+        CheckResult::Pass => "pass",
+        CheckResult::Fail => "FAIL",
+        CheckResult::NotChecked => "not checked",
+    }
 }
 
 /// The boundary of `multipart/form-data`.

@@ -6,7 +6,7 @@ use portcullis_core::verdict::Verdict;
 use super::index::{Entry, Index, Kind};
 
 /// Events that a page shows.
-const EVENTS: usize = 110;
+const EVENTS: usize = 100;
 /// Steps without anything to see that are folded.
 const QUIET_MIN: usize = 4;
 /// Steps at the end of a folded stretch that stay: what came right before something is context.

@@ -1,8 +1,11 @@
 //! Answers from a webhook's side. They are signed like the messages that they answer, name the nonce of the request, and
 //! carry the credential of the approver who decides: a secret that a service holds is nobody's decision.
 
+use std::marker::PhantomData;
+
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use portcullis_core::bundle::Webhook;
 use portcullis_ledger::{ApprovalState, clock};
@@ -19,12 +22,26 @@ use crate::daemon::auth::{Approver, Caller};
 use crate::daemon::error::Failure;
 use crate::daemon::seen::Seen;
 
+/// A body of that type as it was sent: its bytes are signed.
+pub(in super::super) struct SignedBody<T> {
+    bytes: Bytes,
+    of: PhantomData<T>,
+}
+
+impl<T> FromRequest<Shared> for SignedBody<T> {
+    type Rejection = BytesRejection;
+
+    async fn from_request(request: Request, shared: &Shared) -> Result<Self, BytesRejection> {
+        Ok(Self { bytes: Bytes::from_request(request, shared).await?, of: PhantomData })
+    }
+}
+
 pub(in super::super) async fn answer(
     State(shared): State<Shared>,
     Approver(identity): Approver,
     Path(name): Path<String>,
     headers: HeaderMap,
-    body: Bytes,
+    SignedBody { bytes: body, .. }: SignedBody<api::WebhookAnswer>,
 ) -> Result<Seen<api::ApprovalInfo>, Failure> {
     let webhook = named(&shared, &name)?;
     let secret = Secret::read(&webhook.secret_file).map_err(|why| {

@@ -22,7 +22,7 @@ use portcullis_core::bundle::Webhook;
 use portcullis_core::id::ApprovalId;
 use portcullis_core::time::Timestamp;
 
-pub(super) use self::answers::answer;
+pub(super) use self::answers::{SignedBody, answer};
 use self::message::Message;
 pub(super) use self::telling::keep_telling;
 

@@ -112,6 +112,12 @@ async fn a_tool_is_added_edited_classified_and_its_change_accepted() {
     }
     browser.pictures("tools-full").await;
     browser.accessible("tools-full").await;
+    // Instead of accepting it, somebody may end its calls: the form comes with the tool disabled.
+    browser.press("a[href$='disable=yes']").await;
+    browser.until("document.querySelector('input[name=enabled]') !== null").await;
+    assert_eq!(browser.eval("document.querySelector('input[name=enabled]').checked").await, json!(false));
+    assert_eq!(browser.eval("document.querySelector('#ti').value").await, json!("send_email"));
+    browser.open(&format!("{}/tools", console.origin)).await;
     browser.press("form[action='/tools/accept'] button").await;
     browser.until("document.querySelector('main').innerText.includes('Accepted.')").await;
     assert!(!browser.text("main").await.contains("Changed since it was accepted"));

@@ -1,6 +1,9 @@
 //! What a run proves: exports that are uploaded, runs that are judged again, reports of evaluations.
 
+use std::io::{Cursor, Read as _, Write as _};
+
 use portcullis_console::Role as Seat;
+use portcullis_core::principal::CredentialKind;
 use serde_json::json;
 
 use super::browser::Browser;
@@ -21,6 +24,46 @@ async fn exported(console: &Console) -> (String, String) {
     let file = console.admin().await.get(&format!("/audit/{run}/run.export?unverified=true")).await;
     assert_eq!(file.status, 200, "{}", file.body);
     (run.to_string(), file.body)
+}
+
+/// A pack is checked as a whole, and a file of it that was changed is named.
+async fn packs_are_verified(console: &Console, browser: &Browser, run: &str) {
+    let approver = console.daemon.gets(CredentialKind::Approver);
+    let (status, _, pack) = approver.get(&format!("/v1/runs/{run}/governance?unverified=true")).await;
+    assert_eq!(status, 200);
+    let mut archive = zip::ZipArchive::new(Cursor::new(pack.clone())).unwrap();
+    let mut changed = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for number in 0..archive.len() {
+        let mut entry = archive.by_index(number).unwrap();
+        let (name, mut bytes) = (entry.name().unwrap().into_owned(), Vec::new());
+        entry.read_to_end(&mut bytes).unwrap();
+        if name.ends_with("failure_mode_analysis.md") {
+            bytes.push(b' ');
+        }
+        changed.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        changed.write_all(&bytes).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("audit_artifacts.zip");
+    for (bytes, name, status, part) in [
+        (pack, "upload-pack", "VALID", "held against the log of this gate"),
+        (
+            changed.finish().unwrap().into_inner(),
+            "upload-pack-changed",
+            "INVALID",
+            "failure_mode_analysis.md",
+        ),
+    ] {
+        std::fs::write(&at, bytes).unwrap();
+        browser.open(&format!("{}/audit", console.origin)).await;
+        browser.choose_file("#file", &at).await;
+        browser.press("#verify button").await;
+        browser.until("document.querySelector('#verify .note') !== null").await;
+        let page = browser.text("#verify").await;
+        assert!(page.contains(status) && page.contains(part), "{name}: {page}");
+        browser.pictures(name).await;
+        browser.accessible(name).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,6 +95,7 @@ async fn an_uploaded_export_is_verified_and_the_result_is_named() {
         browser.pictures(name).await;
         browser.accessible(name).await;
     }
+    packs_are_verified(&console, &browser, &run).await;
     browser.open(&format!("{}/runs/{run}/verify", console.origin)).await;
     assert_eq!(browser.text(".answer b").await, "VALID");
     let said = browser.text("main").await;

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use portcullis_console::Role as Seat;
-use portcullis_core::event::OutcomeStatus;
+use portcullis_core::event::{Event, EventBody, OutcomeStatus};
 use portcullis_core::id::RunId;
+use portcullis_core::principal::CredentialKind;
 use portcullis_gateway::api::{RefuseApproval, ReportOutcome};
 use portcullis_gateway::client::Client;
 use serde_json::json;
@@ -81,6 +82,15 @@ async fn filled(console: &Console) -> Vec<RunId> {
     runs
 }
 
+/// The event of the first call of a tool.
+async fn call_of(console: &Console, run: RunId, tool: &str) -> u64 {
+    let (_, _, lines) =
+        console.daemon.gets(CredentialKind::Approver).get(&format!("/v1/runs/{run}/events?limit=1000")).await;
+    let mut events = lines.split(|byte| *byte == b'\n').filter_map(|line| Event::from_line(line).ok());
+    let is_call = |event: &Event| matches!(&event.body, EventBody::Proposed(call) if call.tool.as_deref() == Some(tool));
+    events.find(is_call).unwrap().seq
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_goes_on_is_seen_on_every_page() {
     let console = Console::start().await;
@@ -93,12 +103,14 @@ async fn what_goes_on_is_seen_on_every_page() {
     browser.pictures("overview-full").await;
     browser.accessible("overview-full").await;
     let run = format!("/runs/{}", runs[1]);
+    let sent = format!("{run}?event={}", call_of(&console, runs[1], "send_email").await);
     for (path, name, expected) in [
         ("/runs".to_owned(), "runs-full", "Work through the open data access requests"),
         ("/runs?state=held".to_owned(), "runs-held", "that the report is done"),
         ("/runs?find=nobody".to_owned(), "runs-none", "None of these runs is like that"),
         (run.clone(), "run-full", "not before the numbers are checked"),
         (format!("{run}?at=12&event=12"), "run-event", "The line as it is stored"),
+        (sent.clone(), "run-call", "Where its values come from"),
         (format!("{run}?only=review"), "run-filtered", "review"),
         (format!("{run}?find=nothing"), "run-none", "Nothing in this run is like that"),
         ("/approvals".to_owned(), "approvals-full", "Send a message to b@example.com"),

@@ -135,5 +135,12 @@ async fn a_plan_of_ones_own_is_taken_step_by_step_and_requests_are_judged() {
     browser.accessible("simulate-request").await;
     let judged = browser.text("#judged").await;
     assert!(judged.contains("look for a way in"), "{judged}");
+
+    // A scenario is played up to the turn that is stopped.
+    browser.open(&format!("{}/simulate?scenario=misuse-01#scenarios", console.origin)).await;
+    let played = browser.text("#scenarios").await;
+    assert!(played.contains("it has to reach at least") && played.contains("the user:"), "{played}");
+    browser.pictures("simulate-scenario").await;
+    browser.accessible("simulate-scenario").await;
     browser.end().await;
 }

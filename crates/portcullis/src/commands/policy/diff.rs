@@ -1,7 +1,6 @@
 //! `portcullis policy diff`: which verdicts a change of policy changes, over recorded runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +8,8 @@ use portcullis_core::bundle::{Bundle, Difference, Direction};
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{ExportOptions, RunFilter};
 use portcullis_session::policy::Pipeline;
-use portcullis_sim::replay::{self, Item, Options, Row, Source};
+use portcullis_sim::backtest::compare;
+use portcullis_sim::replay::{Row, Source};
 use serde_json::json;
 
 use super::{differences, prove};
@@ -158,41 +158,17 @@ impl Comparison {
         pipeline: &Arc<Pipeline>,
         policy: Option<&str>,
     ) -> Result<(), Failure> {
-        let failed =
-            |error: replay::ReplayError| Failure::unreadable(format!("cannot judge `{name}`: {error}"));
-        let export = replay::is_export(source).map_err(failed)?;
-        // What the gate recorded is judged by the registries alone, so that only policy makes a difference. Foreign
-        // traces need tools to be inferred, for both bundles alike.
-        let options = Options { policy: policy.map(str::to_owned), strict_tools: export };
-        let mut judged = Vec::new();
-        for bundle in bundles {
-            let mut rows: BTreeMap<(usize, usize), Row> = BTreeMap::new();
-            let mut take = |item: Item<'_>| {
-                if let Item::Decision(row) = item {
-                    let place = if export { row.line } else { row.call };
-                    rows.insert((row.run, place), row.clone());
-                }
-                ControlFlow::Continue(())
-            };
-            let summary = replay::replay(source, bundle, pipeline, &options, &mut take).map_err(failed)?;
-            judged.push((rows, summary.runs));
-        }
-        let [(old, runs), (mut new, _)] = <[_; 2]>::try_from(judged).unwrap_or_default();
-        self.runs += runs;
-        for (place, old) in old {
-            self.calls += 1;
-            let Some(new) = new.remove(&place) else {
-                self.unmatched += 1;
-                continue;
-            };
-            if old.verdict != new.verdict || old.rule != new.rule {
-                self.runs_changed.insert((name.to_owned(), old.run));
-                if self.changes.len() < CHANGES_MAX {
-                    self.changes.push(Change { source: name.to_owned(), old, new });
-                }
+        let compared = compare(source, bundles, pipeline, policy)
+            .map_err(|error| Failure::unreadable(format!("cannot judge `{name}`: {error}")))?;
+        self.runs += compared.runs;
+        self.calls += compared.calls;
+        self.unmatched += compared.unmatched;
+        for (old, new) in compared.changes {
+            self.runs_changed.insert((name.to_owned(), old.run));
+            if self.changes.len() < CHANGES_MAX {
+                self.changes.push(Change { source: name.to_owned(), old, new });
             }
         }
-        self.unmatched += new.len();
         Ok(())
     }
 

@@ -68,8 +68,9 @@ pub(super) async fn over_recorded(seen: &Seen, old: &Arc<Bundle>, new: &Arc<Bund
             let exported = gate
                 .ledger()
                 .read(|reader| reader.export_run(run.run, &mut bytes, ExportOptions { payloads: true }));
-            let compared =
-                exported.ok().and_then(|_| compare(&Source::memory(bytes), &old, &new, gate.pipeline()).ok());
+            let compared = exported
+                .ok()
+                .and_then(|_| compare(&Source::memory(bytes), [&old, &new], gate.pipeline(), None).ok());
             let Some(compared) = compared else {
                 sums.found.unreadable += 1;
                 continue;
