@@ -400,7 +400,7 @@ fn played_view(played: &Played, policy: &str) -> Markup {
     let wanted = if played.misuse { "has to reach at least" } else { "may reach at most" };
     let standing = if played.as_expected { Standing::Ok } else { Standing::Alert };
     html! {
-        (note(standing, &html! { p { b { (played.title) } " reaches " b { (played.reached) } "; it " (wanted) " " (played.expected) ". Under " (shown(policy)) "." } }))
+        (note(standing, &html! { p { b { (played.title) } " reaches " b { (played.reached) } "; it " (wanted) " " (played.expected) ". Under " (shown(policy)) "." @if played.misuse && !played.as_expected { " The levels are those of a bundle whose scores stop runs; where scores only advise, less is reached." } } }))
         ol .trace {
             @for (number, turn) in played.turns.iter().enumerate() {
                 li { (verdict(turn.said.verdict)) span { span .muted { (number + 1) ". the user: " } span .foreign { (shown(&turn.user)) } (reasons(&turn.said)) } }
