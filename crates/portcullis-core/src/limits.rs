@@ -114,7 +114,7 @@ pub const CONTRACT_SCOPE_MAX: usize = 64;
 /// Marks that one bundle names.
 pub const MARK_RULES_MAX: usize = 1_024;
 /// Rules about what happened before, of one bundle.
-pub const SEQUENCES_MAX: usize = 4_096;
+pub const SEQUENCES_MAX: usize = 16_384;
 /// Patterns of tools that one mark or rule names.
 pub const SEQUENCE_TOOLS_MAX: usize = 64;
 /// Conditions on arguments of one mark or rule about what happened before.
