@@ -58,14 +58,17 @@ pub fn compare(
     Ok(compared)
 }
 
-/// The calls by their run and place in it, and how many runs there are.
+/// Calls by their run and place in it.
+type Rows = BTreeMap<(usize, usize), Row>;
+
+/// The calls, and how many runs there are.
 fn judged(
     source: &Source,
     bundle: &Arc<Bundle>,
     pipeline: &Arc<Pipeline>,
     options: &Options,
-) -> Result<(BTreeMap<(usize, usize), Row>, usize), ReplayError> {
-    let mut rows = BTreeMap::new();
+) -> Result<(Rows, usize), ReplayError> {
+    let mut rows = Rows::new();
     let summary = replay::replay(source, bundle, pipeline, options, &mut |item: Item<'_>| {
         if let Item::Decision(row) = item {
             let place = if options.strict_tools { row.line } else { row.call };

@@ -11,6 +11,7 @@ use portcullis_gateway::daemon;
 use serde_json::{Value, json};
 
 use crate::console::Console;
+use crate::daemon::Requests;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(daemon::openapi()).unwrap());
 /// The operations whose answers were checked, by method and path.
@@ -150,32 +151,27 @@ fn names_in_the_document_are_told_apart_by_words() {
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "{ids:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_answered_is_as_the_document_says() {
-    let console = Console::start().await;
-    let (agent, approver) = (console.daemon.requests(), console.daemon.gets(CredentialKind::Approver));
-    let (status, headers, body) = agent.with_token("none").get("/v1/openapi.json").await;
-    assert!(status == 200 && headers.contains("application/json"), "{headers}");
-    assert_eq!(body, daemon::openapi().as_bytes(), "the command prints what is served");
+async fn said(by: &Requests, path: &str, body: Value) -> Value {
+    let (status, answer) = by.post(path, &body).await;
+    assert_eq!(status, 200, "{path}: {answer}");
+    answer
+}
 
-    let (_, opened) = agent.post("/v1/runs", &json!({"surface": "http", "policy": "mail"})).await;
-    let run = format!("/v1/runs/{}", opened["run"].as_str().unwrap());
-    let post = async |path: &str, body: Value| {
-        let (status, answer) = agent.post(&format!("{run}{path}"), &body).await;
-        assert_eq!(status, 200, "{path}: {answer}");
-        answer
-    };
+async fn looked(by: &Requests, path: &str) -> Value {
+    serde_json::from_slice(&by.get(path).await.2).unwrap()
+}
+
+/// What an agent says in a run; gives the address of a request for approval and of a fact.
+async fn agent_says(agent: &Requests, run: &str) -> (String, String) {
+    let post = async |path: &str, body: Value| said(agent, &format!("{run}{path}"), body).await;
     post("/inputs", json!({"text": "Write to a@example.com.", "role": "user"})).await;
-    let action =
-        post("/actions", json!({"tool": "retrieve_compliance_documents", "arguments": {"query": "x"}})).await;
+    let action = json!({"tool": "retrieve_compliance_documents", "arguments": {"query": "x"}});
+    let action = post("/actions", action).await;
     post("/outcomes", json!({"action": action["action"], "status": "ok", "content": "found"})).await;
     post("/turns", json!({"actions": [{"tool": "no_such_tool", "arguments": {}}]})).await;
     post("/told", json!({"server": "npx files", "content": "Tools changed."})).await;
-    let tool = json!({"name": "read", "description": "Reads.", "input_schema": {"type": "object"}});
-    post("/tools", json!({"server": "files", "command": "npx files", "tools": [tool]})).await;
-    let other =
-        json!({"name": "read", "description": "Reads and sends.", "input_schema": {"type": "object"}});
-    post("/tools", json!({"server": "files", "command": "npx files", "tools": [other]})).await;
+    lists(agent, run, "Reads.").await;
+    lists(agent, run, "Reads and sends.").await;
     post("/evidence", json!({"name": "plan", "digest": "00".repeat(32)})).await;
     post("/outputs", json!({"text": "Done."})).await;
     post("/stopping", json!({})).await;
@@ -184,62 +180,73 @@ async fn what_is_answered_is_as_the_document_says() {
     post("/state", json!({"operation": {"op": "put", "key": "k", "value": [1]}})).await;
     post("/state", json!({"operation": {"op": "history", "key": "k"}})).await;
     let fact = post("/facts", json!({"operation": {"op": "write", "text": "Ann reads mail at nine."}})).await;
-    let held = json!({"recipient": "a@example.com", "subject": "s", "body": "b"});
-    let held = post("/actions", json!({"tool": "send_email", "arguments": held, "wait_ms": 0})).await;
     for part in ["/work", "/state", ""] {
         agent.get(&format!("{run}{part}")).await;
     }
     for path in ["/v1/runs", "/v1/health", "/v1/freezes", "/v1/approvals?state=all"] {
         agent.get(path).await;
     }
+    (waits(agent, run, 0).await, format!("/v1/facts/{}", fact["fact"].as_str().unwrap()))
+}
 
-    let say = async |path: &str, body: Value| {
-        let (status, answer) = approver.post(path, &body).await;
-        assert_eq!(status, 200, "{path}: {answer}");
-        answer
-    };
-    let look = async |path: &str| -> Value { serde_json::from_slice(&approver.get(path).await.2).unwrap() };
-    let approval = format!("/v1/approvals/{}", held["approval"].as_str().unwrap());
-    let shown = look(&approval).await;
+/// A server lists a tool.
+async fn lists(agent: &Requests, run: &str, description: &str) {
+    let tool = json!({"name": "read", "description": description, "input_schema": {"type": "object"}});
+    let listed = json!({"server": "files", "command": "npx files", "tools": [tool]});
+    said(agent, &format!("{run}/tools"), listed).await;
+}
+
+/// A call that is held; the address of the request.
+async fn waits(agent: &Requests, run: &str, number: u32) -> String {
+    let mail = json!({"recipient": "a@example.com", "subject": number.to_string(), "body": "b"});
+    let call = json!({"tool": "send_email", "arguments": mail, "wait_ms": 0});
+    let held = said(agent, &format!("{run}/actions"), call).await;
+    format!("/v1/approvals/{}", held["approval"].as_str().unwrap())
+}
+
+/// What an approver says and looks at.
+async fn approver_says(approver: &Requests, agent: &Requests, run: &str, (approval, fact): (String, String)) {
+    let say = async |path: &str, body: Value| said(approver, path, body).await;
+    let shown = looked(approver, &approval).await;
     say(&format!("{approval}/grant"), json!({"shown": shown["shown"], "scope": "tool"})).await;
     say(&format!("{approval}/revoke"), json!({})).await;
-    let refused = async |number: u32| {
-        let mail = json!({"recipient": "a@example.com", "subject": number.to_string(), "body": "b"});
-        let held = post("/actions", json!({"tool": "send_email", "arguments": mail, "wait_ms": 0})).await;
-        format!("/v1/approvals/{}", held["approval"].as_str().unwrap())
-    };
-    say(&format!("{}/refuse", refused(1).await), json!({"note": "no"})).await;
-    say(&format!("{}/answer", refused(2).await), json!({"note": "ask Ann"})).await;
-    say("/v1/approvals/grant", json!({"approvals": [{"approval": "000000", "shown": "00".repeat(32)}]}))
-        .await;
-    let changed = look("/v1/tools/changed").await;
+    say(&format!("{}/refuse", waits(agent, run, 1).await), json!({"note": "no"})).await;
+    say(&format!("{}/answer", waits(agent, run, 2).await), json!({"note": "ask Ann"})).await;
+    let nobody = json!({"approval": "000000", "shown": "00".repeat(32)});
+    say("/v1/approvals/grant", json!({"approvals": [nobody]})).await;
+    let changed = looked(approver, "/v1/tools/changed").await;
     let one = &changed["changed"][0];
     say("/v1/tools/accept", json!({"tool": "read", "server": one["server"], "digest": one["short"]})).await;
-    let third = json!({"name": "read", "description": "Reads and pays.", "input_schema": {"type": "object"}});
-    post("/tools", json!({"server": "files", "command": "npx files", "tools": [third]})).await;
-    say("/v1/tools/accept-all", json!({"digest": look("/v1/tools/changed").await["short"]})).await;
-    for path in [
-        "/v1/approvals/stats",
-        "/v1/webhooks",
-        "/v1/facts",
-        &format!("/v1/facts/{}", fact["fact"].as_str().unwrap()),
-    ] {
-        look(path).await;
+    lists(agent, run, "Reads and pays.").await;
+    let all = looked(approver, "/v1/tools/changed").await;
+    say("/v1/tools/accept-all", json!({"digest": all["short"]})).await;
+    for path in ["/v1/approvals/stats", "/v1/webhooks", "/v1/facts", &fact] {
+        looked(approver, path).await;
     }
     say("/v1/freezes", json!({"scope": {"principal": "otto"}})).await;
     say("/v1/freezes/release", json!({"scope": {"principal": "otto"}, "stage": "all"})).await;
-    say("/v1/contracts/check", json!({"response": "Tea, then coffee.", "contracts": ["Do not use commas."]}))
-        .await;
-    say(
-        "/v1/contracts/repair",
-        json!({"response": "Tea, then coffee.", "contracts": ["Do not use commas."]}),
-    )
-    .await;
+    let reply = json!({"response": "Tea, then coffee.", "contracts": ["Do not use commas."]});
+    say("/v1/contracts/check", reply.clone()).await;
+    say("/v1/contracts/repair", reply).await;
     say("/v1/bundles/reload", json!({})).await;
     say("/v1/console/links", json!({})).await;
     say("/v1/hook", json!({"input": "{}"})).await;
     say(&format!("{run}/control"), json!({"control": "pause"})).await;
-    post("/close", json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_answered_is_as_the_document_says() {
+    let console = Console::start().await;
+    let (agent, approver) = (console.daemon.requests(), console.daemon.gets(CredentialKind::Approver));
+    let (status, headers, body) = agent.with_token("none").get("/v1/openapi.json").await;
+    assert!(status == 200 && headers.contains("application/json"), "{headers}");
+    assert_eq!(body, daemon::openapi().as_bytes(), "the command prints what is served");
+
+    let opened = said(&agent, "/v1/runs", json!({"surface": "http", "policy": "mail"})).await;
+    let run = format!("/v1/runs/{}", opened["run"].as_str().unwrap());
+    let addresses = agent_says(&agent, &run).await;
+    approver_says(&approver, &agent, &run, addresses).await;
+    said(&agent, &format!("{run}/close"), json!({})).await;
 
     // Checked by the tests of what they belong to: `observed`, `confirmations`, `webhooks`.
     let elsewhere = [
@@ -249,15 +256,13 @@ async fn what_is_answered_is_as_the_document_says() {
         ("POST", "/v1/webhooks/{webhook}/answers"),
     ];
     let is_json = |(method, path): &(String, String)| {
-        DOCUMENT["paths"][path][method.to_lowercase()]["responses"]["200"]["content"]
-            .get("application/json")
-            .is_some()
+        let answers = &DOCUMENT["paths"][path][method.to_lowercase()]["responses"]["200"];
+        answers["content"].get("application/json").is_some()
     };
     let checked = CHECKED.lock().unwrap();
+    let missed = operations().into_iter().filter(is_json).filter(|operation| !checked.contains(operation));
     let missed: Vec<_> =
-        operations().into_iter().filter(is_json).filter(|operation| !checked.contains(operation)).collect();
-    let missed: Vec<_> =
-        missed.iter().filter(|(m, p)| !elsewhere.contains(&(m.as_str(), p.as_str()))).collect();
+        missed.filter(|(method, path)| !elsewhere.contains(&(method.as_str(), path.as_str()))).collect();
     assert!(missed.is_empty(), "{missed:?}");
 }
 
@@ -266,7 +271,7 @@ async fn every_route_of_the_document_is_served() {
     let console = Console::start().await;
     let (agent, anybody) = (console.daemon.requests(), console.daemon.requests().with_token("none"));
     for (method, path) in operations() {
-        let concrete = path.replace("{run}", &"0".repeat(32)).replace('{', "").replace('}', "");
+        let concrete = path.replace("{run}", &"0".repeat(32)).replace(['{', '}'], "");
         if concrete.ends_with("/attach") {
             continue;
         }

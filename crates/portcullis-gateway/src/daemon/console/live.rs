@@ -142,19 +142,14 @@ pub(super) async fn keep_telling(seen: Seen) {
             () = closed(&mut closing) => return,
         };
         let (mut runs, mut more) = (Vec::new(), false);
-        let take = |commit: Result<Commit, Missed>, runs: &mut Vec<String>, more: &mut bool| match commit {
-            Ok(commit) => Some(note(runs, more, commit.run.to_string())),
-            Err(Missed::Lagged(_)) => Some(*more = true),
-            Err(Missed::Closed) => None,
-        };
-        if take(first, &mut runs, &mut more).is_none() {
+        if !take(first, &mut runs, &mut more) {
             return;
         }
         // Meanwhile nobody is woken for each commit.
         tokio::time::sleep(GATHER).await;
         for _ in 0..COMMITS_KEPT {
             let Some(commit) = commits.ready() else { break };
-            if take(commit, &mut runs, &mut more).is_none() {
+            if !take(commit, &mut runs, &mut more) {
                 return;
             }
         }
@@ -163,6 +158,16 @@ pub(super) async fn keep_telling(seen: Seen) {
             let _nobody_is_left = hub.send(line(&message(&seen, &runs, more).await));
         }
     }
+}
+
+/// Notes what became durable. False where nothing more will.
+fn take(commit: Result<Commit, Missed>, runs: &mut Vec<String>, more: &mut bool) -> bool {
+    match commit {
+        Ok(commit) => note(runs, more, commit.run.to_string()),
+        Err(Missed::Lagged(_)) => *more = true,
+        Err(Missed::Closed) => return false,
+    }
+    true
 }
 
 fn line(message: &Value) -> Bytes {

@@ -133,14 +133,16 @@ pub(super) fn rows(reader: &dyn Reader, run: RunId, events: &[Event]) -> Result<
         if let Some(reason) = reason(events) {
             (first.words, first.rule) = reason;
         }
-        first.opinion = events.iter().find_map(opinion);
+        first.opinion = events.iter().find_map(|event| match &event.body {
+            EventBody::Verdict(record) => opinion(record),
+            _ => None,
+        });
     }
     Ok(rows)
 }
 
 /// What a model said of a call that was to be held.
-fn opinion(event: &Event) -> Option<Opinion> {
-    let EventBody::Verdict(record) = &event.body else { return None };
+fn opinion(record: &VerdictRecord) -> Option<Opinion> {
     let fact = record.facts.iter().find(|fact| fact.request.source == second_opinion::SOURCE)?;
     let covers = match &fact.answer {
         FactAnswer::Known(answer) => answer.get("covers").and_then(Value::as_bool),
@@ -319,8 +321,13 @@ fn text(
     Ok(Some(Text { by: format!("{} bytes", payload.bytes), text, cut, edits, wrong, failed }))
 }
 
+/// From byte to byte, and the number of the check.
+type Wrong = (usize, usize, usize);
+/// The name of a check, and why it fails.
+type Failing = (String, String);
+
 /// Where checks say that a reply is wrong, with the numbers of those that failed.
-fn wrong(checks: &[CheckResult]) -> (Vec<(usize, usize, usize)>, Vec<(String, String)>) {
+fn wrong(checks: &[CheckResult]) -> (Vec<Wrong>, Vec<Failing>) {
     let failed = checks.iter().filter(|check| check.status == Status::Fail);
     let (mut places, mut named) = (Vec::new(), Vec::new());
     for (number, check) in failed.enumerate() {
@@ -420,4 +427,29 @@ pub(super) fn chosen(reader: &dyn Reader, run: RunId, seq: u64) -> Result<Option
     }
     let kind = event.body.kind().to_owned();
     Ok(Some(Chosen { seq, kind, facts, findings, effects: Vec::new(), origins: Vec::new(), line, texts }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_model_said_of_a_hold_is_read_from_the_verdict() {
+        let said = |facts: Value| {
+            let record = json!({
+                "verdict": "allow", "policy_action": "ALLOWED", "escalation": "NONE", "findings": [], "policy": "p",
+                "bundle": "00".repeat(32), "facts": facts,
+            });
+            opinion(&serde_json::from_value(record).unwrap())
+        };
+        let fact =
+            |source: &str, answer: Value| json!([{ "source": source, "question": "q", "answer": answer }]);
+        let covers = |covers: bool| fact("second-opinion", json!({ "known": { "covers": covers } }));
+        assert_eq!(said(covers(true)), Some(Opinion::Lifted));
+        assert_eq!(said(covers(false)), Some(Opinion::Denied));
+        assert_eq!(said(fact("second-opinion", json!({ "failed": "late" }))), Some(Opinion::Silent));
+        assert_eq!((said(fact("program", json!({ "known": {} }))), said(json!([]))), (None, None));
+    }
 }

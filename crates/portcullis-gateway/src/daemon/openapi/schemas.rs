@@ -112,17 +112,23 @@ fn without_links(text: &str) -> String {
     let mut rest = text;
     while let Some((before, link)) = rest.split_once('[') {
         words.push_str(before);
-        let Some((inner, after)) = link.split_once(']') else {
+        // A bracket that nothing closes, or that another one follows first, is no link.
+        let Some((inner, after)) = link.split_once(']').filter(|(inner, _)| !inner.contains('[')) else {
             words.push('[');
             rest = link;
-            break;
+            continue;
         };
         let target = after.strip_prefix('(').and_then(|after| after.split_once(')'));
-        match target {
-            Some((_, after)) => (words.push_str(inner), rest = after).1,
-            None if inner.starts_with('`') => (words.push_str(inner), rest = after).1,
-            None => (words.push('['), rest = link).1,
-        }
+        rest = match target {
+            Some((_, after)) => after,
+            None if inner.starts_with('`') => after,
+            None => {
+                words.push('[');
+                rest = link;
+                continue;
+            }
+        };
+        words.push_str(inner);
     }
     words.push_str(rest);
     words.replace('\n', " ")

@@ -111,6 +111,7 @@ async fn what_goes_on_is_seen_on_every_page() {
         (run.clone(), "run-full", "not before the numbers are checked"),
         (format!("{run}?at=12&event=12"), "run-event", "The line as it is stored"),
         (sent.clone(), "run-call", "Where its values come from"),
+        (format!("/runs/{}", runs[0]), "run-reply", "1 of 1 number does not occur"),
         (format!("{run}?only=review"), "run-filtered", "review"),
         (format!("{run}?find=nothing"), "run-none", "Nothing in this run is like that"),
         ("/approvals".to_owned(), "approvals-full", "Send a message to b@example.com"),
@@ -129,6 +130,13 @@ async fn what_goes_on_is_seen_on_every_page() {
         assert!(text.contains(expected), "{path}: {expected} in {text}");
         browser.pictures(name).await;
         browser.accessible(name).await;
+        if name == "run-reply" {
+            // The words that a check is about are underlined where they stand.
+            let wrong =
+                "Array.from(document.querySelectorAll('u.wrong')).map((word) => word.innerText).join(' ')";
+            let wrong = browser.eval(wrong).await;
+            assert!(wrong.as_str().unwrap().contains("95"), "{wrong}");
+        }
     }
     browser.size(390, 900).await;
     browser.press(".more-tab summary").await;
