@@ -7,6 +7,7 @@ use portcullis_core::id::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::answers::Answer;
+use crate::known::{self, KnownTool};
 use crate::read::{self, Reading};
 use crate::rule::Rule;
 use crate::spec::Spec;
@@ -29,6 +30,8 @@ pub struct Draft {
     pub read_as: String,
     /// What was answered.
     pub answers: Vec<Answer>,
+    /// The tools that it is about.
+    pub tools: Vec<KnownTool>,
     /// Who wrote the files.
     pub origin: Origin,
     /// What the request says, where it could be read.
@@ -161,6 +164,7 @@ impl Draft {
             request: request.to_owned(),
             read_as: text,
             answers: answers.to_vec(),
+            tools: known::of_spec(spec),
             origin: Origin::Compiler { version },
             tests: cases::markdown(&rules, spec),
             meaning: rules.iter().map(english::sentence).collect(),
@@ -185,7 +189,7 @@ impl Draft {
         origin: Origin,
     ) -> Self {
         let mut draft = Self::compile(name, request, spec, answers);
-        draft.files = [(format!("programs/{name}.star"), source.to_owned())].into();
+        draft.files = [(draft.program_path(), source.to_owned())].into();
         draft.settings = String::new();
         draft.origin = origin;
         draft
@@ -194,6 +198,16 @@ impl Draft {
     /// The open questions that have no default: nobody can accept one.
     pub fn blocking_questions(&self) -> impl Iterator<Item = &Question> {
         self.questions.iter().filter(|question| question.default.is_none())
+    }
+
+    /// The tools that it is about.
+    pub fn spec(&self) -> Spec {
+        known::spec(&self.tools)
+    }
+
+    /// The path of a program that somebody else wrote.
+    pub fn program_path(&self) -> String {
+        format!("programs/{}.star", self.name)
     }
 
     /// The path of the generated tests in a bundle.

@@ -10,6 +10,8 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use portcullis_core::bundle::Bundle;
+use portcullis_core::id::Digest;
 use portcullis_core::limits::BUNDLE_FILE_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 
@@ -105,13 +107,13 @@ pub enum Moment {
     Made,
 }
 
-/// Makes changes: all of them, or none.
+/// Makes changes: all of them, or none; where `base` is given, of a bundle with this digest alone.
 ///
 /// # Errors
-/// A path is not one that is written to, a file is a link or too large, or the folder cannot be written: the files are as
-/// they were.
-pub fn make(folder: &Path, changes: &Changes) -> io::Result<()> {
-    make_with(folder, changes, &mut |_| Ok(()))
+/// The bundle is another one by now, a path is not one that is written to, a file is a link or too large, or the folder
+/// cannot be written: the files are as they were.
+pub fn make(folder: &Path, base: Option<Digest>, changes: &Changes) -> io::Result<()> {
+    make_with(folder, base, changes, &mut |_| Ok(()))
 }
 
 /// The same, for tests that end it at a moment: an error of `at` leaves everything as it lies there.
@@ -121,6 +123,7 @@ pub fn make(folder: &Path, changes: &Changes) -> io::Result<()> {
 #[doc(hidden)]
 pub fn make_with(
     folder: &Path,
+    base: Option<Digest>,
     changes: &Changes,
     at: &mut dyn FnMut(Moment) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -134,12 +137,20 @@ pub fn make_with(
         write_all(folder, &journal.before, &mut |_| Ok(()))?;
         finish(folder, &place)?;
     }
+    if let Some(base) = base {
+        let files = super::read_files(folder).map_err(io::Error::other)?;
+        if Bundle::digest_of(&files) != base {
+            return Err(io::Error::other("the bundle was changed meanwhile"));
+        }
+    }
     let mut journal = Journal::default();
     for (path, text) in changes {
         check(folder, path, text.as_deref())?;
         let before = match fs::read(folder.join(path)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            before => Some(String::from_utf8(before?).map_err(|_| io::Error::other(format!("`{path}` is not UTF-8")))?),
+            before => Some(
+                String::from_utf8(before?).map_err(|_| io::Error::other(format!("`{path}` is not UTF-8")))?,
+            ),
         };
         journal.before.insert(path.clone(), before);
     }
@@ -151,9 +162,8 @@ pub fn make_with(
     place.sync_all()?;
     at(Moment::Begun)?;
     let mut ended = false;
-    let written = write_all(folder, changes, &mut |done| {
-        at(Moment::Written(done)).inspect_err(|_| ended = true)
-    });
+    let written =
+        write_all(folder, changes, &mut |done| at(Moment::Written(done)).inspect_err(|_| ended = true));
     if let Err(error) = written {
         if !ended {
             // The first error is the one to tell. Where this fails too, the journal stays, and with it the old files.
@@ -272,7 +282,7 @@ mod tests {
         ] {
             assert!(!is_own_path(path), "{path}");
             let folder = bundle();
-            let refused = make(folder.path(), &[(path.to_owned(), Some(String::new()))].into());
+            let refused = make(folder.path(), None, &[(path.to_owned(), Some(String::new()))].into());
             assert!(refused.unwrap_err().to_string().contains("is no file of a bundle"), "{path}");
         }
     }
@@ -290,7 +300,7 @@ mod tests {
         for moment in moments {
             let folder = bundle();
             let old = read_files(folder.path()).unwrap();
-            let ended = make_with(folder.path(), &changes(), &mut |now| match now == moment {
+            let ended = make_with(folder.path(), None, &changes(), &mut |now| match now == moment {
                 true => Err(io::Error::other("ended")),
                 false => Ok(()),
             });
@@ -302,7 +312,7 @@ mod tests {
                 assert_eq!(after, old, "{moment:?}");
             }
             // The next change starts from what was read, whatever lies there.
-            make(folder.path(), &[("tests/t.md".to_owned(), Some("t".to_owned()))].into()).unwrap();
+            make(folder.path(), None, &[("tests/t.md".to_owned(), Some("t".to_owned()))].into()).unwrap();
             let mut expected = after;
             expected.insert("tests/t.md".to_owned(), b"t".to_vec());
             assert_eq!(read_files(folder.path()).unwrap(), expected, "{moment:?}");
@@ -316,7 +326,7 @@ mod tests {
         std::os::unix::fs::symlink("/etc/hostname", folder.path().join("policies/b.toml")).unwrap();
         let mut all = changes();
         all.insert("policies/b.toml".to_owned(), Some("x".to_owned()));
-        let refused = make(folder.path(), &all).unwrap_err().to_string();
+        let refused = make(folder.path(), None, &all).unwrap_err().to_string();
         assert!(refused.contains("is a link"), "{refused}");
         fs::remove_file(folder.path().join("policies/b.toml")).unwrap();
         // A file where a folder is needed is found only while files are written.
@@ -324,10 +334,19 @@ mod tests {
         fs::write(folder.path().join("tests"), "").unwrap();
         all = changes();
         all.insert("tests/t.md".to_owned(), Some("x".to_owned()));
-        make(folder.path(), &all).unwrap_err();
+        make(folder.path(), None, &all).unwrap_err();
         fs::remove_file(folder.path().join("tests")).unwrap();
         assert_eq!(read_files(folder.path()).unwrap(), old);
         assert!(!folder.path().join(JOURNAL).exists());
+    }
+
+    #[test]
+    fn a_bundle_that_was_changed_meanwhile_is_left_alone() {
+        let folder = bundle();
+        let base = Bundle::digest_of(&read_files(folder.path()).unwrap());
+        make(folder.path(), Some(base), &changes()).unwrap();
+        let refused = make(folder.path(), Some(base), &changes()).unwrap_err().to_string();
+        assert!(refused.contains("changed meanwhile"), "{refused}");
     }
 
     #[test]
@@ -337,7 +356,7 @@ mod tests {
             fs::write(folder.path().join(JOURNAL), text).unwrap();
             let refused = read_files(folder.path()).unwrap_err().to_string();
             assert!(refused.contains("put the files right"), "{refused}");
-            make(folder.path(), &changes()).unwrap_err();
+            make(folder.path(), None, &changes()).unwrap_err();
         }
     }
 }
