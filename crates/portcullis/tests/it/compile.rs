@@ -68,3 +68,24 @@ fn what_nothing_can_do_is_refused_and_never_guessed() {
     assert_eq!(refused.code, 2, "{}{}", refused.stdout, refused.stderr);
     assert!(refused.stdout.contains("0 rules"), "{}", refused.stdout);
 }
+
+#[test]
+fn recorded_runs_show_what_a_draft_would_stop() {
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces/assistant.jsonl");
+    let request = "Only analysts may use perform_calculation.\nFiles may only be written under /storage.\n";
+    let judged = compile(request, &["--accept-defaults", "--runs", traces.to_str().unwrap(), "--json"]);
+    assert_eq!(judged.code, 0, "{}{}", judged.stdout, judged.stderr);
+    let recorded = &judged.json()[0]["recorded"];
+    assert_eq!((&recorded["runs"], &recorded["calls"]), (&4.into(), &9.into()), "{recorded}");
+    let stopped = recorded["stopped"]["perform_calculation"].as_u64().unwrap();
+    assert!(stopped > 0 && recorded["stopped_runs"].as_u64().unwrap() > 0, "{recorded}");
+    let examples = recorded["examples"].as_array().unwrap();
+    assert!(
+        examples.len() <= 3 && examples[0]["place"].as_str().unwrap().contains("run 1 call"),
+        "{recorded}"
+    );
+    let shown = compile(request, &["--accept-defaults", "--runs", traces.to_str().unwrap()]);
+    assert!(shown.stdout.contains("would newly stop"), "{}", shown.stdout);
+    let missing = compile(request, &["--accept-defaults", "--runs", "no-such-file"]);
+    assert_eq!(missing.code, 3, "{}", missing.stderr);
+}

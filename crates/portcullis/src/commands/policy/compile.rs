@@ -14,6 +14,7 @@ use portcullis_core::bundle::Diagnostic;
 use portcullis_session::cases::{CaseFile, run_file};
 use serde_json::{Value, json};
 
+use super::recorded::{self, Recorded};
 use crate::bundle::BundleArg;
 use crate::cli::Global;
 use crate::exit;
@@ -26,6 +27,7 @@ Examples:
   portcullis policy compile refunds.md --bundle mine
   portcullis policy compile refunds.md --spec tools.json -o draft
   portcullis policy compile refunds.md --answer 'window=per day' -o draft
+  portcullis policy compile refunds.md --bundle mine --runs traces.jsonl
 
 Reads a request such as `Only support leads may issue refunds`, and writes a \
 draft: files of a bundle, tests, and what was understood, in other words. No \
@@ -59,6 +61,9 @@ pub(super) struct Args {
     /// Accept the default of every question that has one
     #[arg(long)]
     accept_defaults: bool,
+    /// Judge recorded runs with the draft in the bundle: state folders, exports, or chat traces
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    runs: Vec<PathBuf>,
     /// Write the draft into this folder, which must not exist
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -90,8 +95,12 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if let Some(folder) = &args.output {
         write(&draft, folder)?;
     }
-    let unshown = if is_open { Vec::new() } else { unshown(&draft, &spec) };
-    show(&draft, &tried, &unshown, (args, global))?;
+    let recorded = match args.runs.is_empty() || is_open {
+        true => None,
+        false => Some(recorded::judged(&draft, &args.bundle.open()?, &args.runs)?),
+    };
+    let unshown = if is_open { Vec::new() } else { unshown(&draft, &spec, recorded.as_ref()) };
+    show(&draft, (&tried, &unshown), recorded.as_ref(), (args, global))?;
     Ok(match (is_open, tried.is_empty()) {
         (true, _) => exit::INCOMPLETE,
         (false, true) => exit::YES,
@@ -156,10 +165,12 @@ fn write(draft: &Draft, folder: &Path) -> Result<(), Failure> {
 }
 
 /// What nobody would notice: rules that no generated test reaches, and those that could say something else.
-fn unshown(draft: &Draft, spec: &Spec) -> Vec<String> {
+fn unshown(draft: &Draft, spec: &Spec, recorded: Option<&Recorded>) -> Vec<String> {
     let shown = mutants::shown(&draft.rules, &cases::runs(&draft.rules, spec));
-    let idle = shown.vacuous.iter().filter_map(|place| draft.meaning.get(*place));
-    let idle = idle.map(|sentence| format!("no generated test reaches this rule: {sentence}"));
+    let unreached = |place: &&usize| recorded.is_none_or(|recorded| !recorded.reaches(draft, **place));
+    let idle = shown.vacuous.iter().filter(unreached).filter_map(|place| draft.meaning.get(*place));
+    let what = if recorded.is_some() { "neither a test nor a recorded call" } else { "no generated test" };
+    let idle = idle.map(|sentence| format!("{what} reaches this rule: {sentence}"));
     let survivors = shown
         .survivors
         .iter()
@@ -169,13 +180,16 @@ fn unshown(draft: &Draft, spec: &Spec) -> Vec<String> {
 
 fn show(
     draft: &Draft,
-    tried: &[String],
-    unshown: &[String],
+    (tried, unshown): (&[String], &[String]),
+    recorded: Option<&Recorded>,
     (args, global): (&Args, &Global),
 ) -> Result<(), Failure> {
     let mut out = Out::new();
     if global.json {
-        out.json(&json!({"record": "draft", "draft": draft, "failures": tried, "unshown": unshown}))?;
+        out.json(&json!({
+            "record": "draft", "draft": draft, "failures": tried, "unshown": unshown,
+            "recorded": recorded.map(Recorded::record),
+        }))?;
         return out.finish();
     }
     let path = args.request.display().to_string();
@@ -198,6 +212,9 @@ fn show(
     }
     for failure in tried {
         out.line(format_args!("{}FAIL{:#} {}", out::BAD, out::BAD, clean_line(failure)))?;
+    }
+    if let Some(recorded) = recorded {
+        recorded.show(&mut out)?;
     }
     for what in unshown {
         out.line(format_args!("{}note{:#} {}", out::NOTICE, out::NOTICE, clean_line(what)))?;

@@ -7,6 +7,7 @@ mod differences;
 mod lint;
 mod promote;
 mod prove;
+mod recorded;
 mod rollback;
 mod schema;
 mod test;
