@@ -18,6 +18,7 @@ pub mod cases;
 pub mod draft;
 pub mod emit;
 pub mod english;
+pub mod enumerate;
 pub mod known;
 pub mod meaning;
 pub mod mutants;

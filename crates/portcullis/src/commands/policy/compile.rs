@@ -8,6 +8,7 @@ use annotate_snippets::Level;
 use portcullis_compile::answers::Answer;
 use portcullis_compile::cases;
 use portcullis_compile::draft::{Draft, REQUEST_BYTES_MAX};
+use portcullis_compile::enumerate::{Enumerated, enumerated};
 use portcullis_compile::mutants;
 use portcullis_compile::spec::Spec;
 use portcullis_core::bundle::Diagnostic;
@@ -40,6 +41,8 @@ open or a part is refused, 3 a file could not be read.";
 
 /// The largest file of tools that is read.
 const SPEC_BYTES_MAX: usize = 4 << 20;
+/// Short runs whose outcome differs that are shown.
+const SHORT_SHOWN_MAX: usize = 3;
 /// How often accepted defaults may raise further questions.
 const ROUNDS_MAX: usize = 8;
 
@@ -91,7 +94,8 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         draft = Draft::compile(&name, &request, &spec, &answers);
     }
     let is_open = !draft.questions.is_empty() || !draft.refusals.is_empty();
-    let tried = if is_open { Vec::new() } else { tried(&draft, &spec) };
+    let short = enumerated(&draft.rules, &spec);
+    let tried = if is_open { Vec::new() } else { tried(&draft, &spec, &short) };
     if let Some(folder) = &args.output {
         write(&draft, folder)?;
     }
@@ -100,7 +104,7 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         false => Some(recorded::judged(&draft, &args.bundle.open()?, &args.runs)?),
     };
     let unshown = if is_open { Vec::new() } else { unshown(&draft, &spec, recorded.as_ref()) };
-    show(&draft, (&tried, &unshown), recorded.as_ref(), (args, global))?;
+    show(&draft, (&tried, &unshown, &short), recorded.as_ref(), (args, global))?;
     Ok(match (is_open, tried.is_empty()) {
         (true, _) => exit::INCOMPLETE,
         (false, true) => exit::YES,
@@ -131,15 +135,23 @@ fn name(request: &Path) -> String {
     if plain.is_empty() { "request".to_owned() } else { plain }
 }
 
-/// What its tests show on a bundle that has these tools, and lets every call pass that the draft does not stop.
-fn tried(draft: &Draft, spec: &Spec) -> Vec<String> {
+/// What its tests, and all short runs, show on a bundle that has these tools, and lets every call pass that the draft does not stop.
+fn tried(draft: &Draft, spec: &Spec, short: &Enumerated) -> Vec<String> {
     let files = draft.laid_over(&spec.open_bundle());
-    let file = match CaseFile::parse(&draft.tests) {
-        Ok(file) => file,
-        Err(error) => return vec![format!("line {} of its tests: {}", error.line, error.message)],
+    let pipeline = Arc::new(portcullis_session::policy::pipeline());
+    let failures = |text: &str| -> Vec<String> {
+        let file = match CaseFile::parse(text) {
+            Ok(file) => file,
+            Err(error) => return vec![format!("line {} of its tests: {}", error.line, error.message)],
+        };
+        let report = run_file(&file, &files, &pipeline);
+        report.mismatches.iter().map(|mismatch| format!("{}: {}", mismatch.case, mismatch.message)).collect()
     };
-    let report = run_file(&file, &files, &Arc::new(portcullis_session::policy::pipeline()));
-    report.mismatches.iter().map(|mismatch| format!("{}: {}", mismatch.case, mismatch.message)).collect()
+    let mut all = failures(&draft.tests);
+    let short = cases::markdown_of(&short.runs, &draft.rules, spec);
+    // One that differs says as much as a hundred.
+    all.extend(failures(&short).into_iter().take(SHORT_SHOWN_MAX));
+    all
 }
 
 fn write(draft: &Draft, folder: &Path) -> Result<(), Failure> {
@@ -180,7 +192,7 @@ fn unshown(draft: &Draft, spec: &Spec, recorded: Option<&Recorded>) -> Vec<Strin
 
 fn show(
     draft: &Draft,
-    (tried, unshown): (&[String], &[String]),
+    (tried, unshown, short): (&[String], &[String], &Enumerated),
     recorded: Option<&Recorded>,
     (args, global): (&Args, &Global),
 ) -> Result<(), Failure> {
@@ -188,7 +200,7 @@ fn show(
     if global.json {
         out.json(&json!({
             "record": "draft", "draft": draft, "failures": tried, "unshown": unshown,
-            "recorded": recorded.map(Recorded::record),
+            "short_runs": {"runs": short.runs.len(), "is_cut": short.is_cut}, "recorded": recorded.map(Recorded::record),
         }))?;
         return out.finish();
     }
@@ -223,6 +235,11 @@ fn show(
     let open = count(draft.questions.len() + draft.refusals.len(), "point is open", "points are open");
     let good = tried.is_empty() && draft.questions.is_empty() && draft.refusals.is_empty();
     let style = if good { out::GOOD } else { out::NOTICE };
+    if good && tried.is_empty() {
+        let runs = count(short.runs.len(), "short run of its calls comes", "short runs of its calls come");
+        let not_all = if short.is_cut { "; there are more" } else { ", and there are no others" };
+        out.line(format_args!("{runs} to what the rules mean{not_all}"))?;
+    }
     let tests = draft.tests.matches("```run").count();
     let shown = match (good, tried.len()) {
         (true, _) => format!("all {tests} generated tests pass"),

@@ -160,12 +160,12 @@ fn shown(out: &mut Out, version: &Version, in_force: bool, global: &Global) -> R
         }));
     }
     let style = if in_force { out::GOOD } else { out::FAINT };
-    let mark = if in_force { "in force" } else { "" };
+    let mark = if in_force { "  in force" } else { "" };
     let at = at.get(..19).unwrap_or(at);
     let by = by.as_deref().map_or_else(|| "-".to_owned(), |by| clean_line(by).into_owned());
     let told = record.as_ref().map_or_else(String::new, |run| format!(" (run {})", short(run)));
     out.line(format_args!(
-        "{number:>4}  {style}{digest}{style:#}  {at}  {by}  {}{told}  {mark}",
+        "{number:>4}  {style}{digest}{style:#}  {at}  {by}  {}{told}{mark}",
         clean_line(what)
     ))
 }
