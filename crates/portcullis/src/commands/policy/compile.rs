@@ -16,11 +16,13 @@ use portcullis_session::cases::{CaseFile, run_file};
 use serde_json::{Value, json};
 
 use super::recorded::{self, Recorded};
+use super::written;
 use crate::bundle::BundleArg;
 use crate::cli::Global;
 use crate::exit;
 use crate::failure::{Failure, render};
 use crate::input;
+use crate::model::ModelArgs;
 use crate::out::{self, Out, clean_line, count};
 
 const EXAMPLES: &str = "\
@@ -32,7 +34,8 @@ Examples:
 
 Reads a request such as `Only support leads may issue refunds`, and writes a \
 draft: files of a bundle, tests, and what was understood, in other words. No \
-model is asked. What the request leaves open is a question: answer it with \
+model is asked, unless --model names one to write the program, which is held \
+to the same tests. What the request leaves open is a question: answer it with \
 --answer, or accept the defaults that are shown with --accept-defaults. Read \
 the sentences: a request can be misunderstood without a question.
 
@@ -70,6 +73,11 @@ pub(super) struct Args {
     /// Write the draft into this folder, which must not exist
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// A guard program of your own in place of what would be written
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    program: Option<PathBuf>,
+    #[command(flatten)]
+    model: ModelArgs,
 }
 
 pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -92,6 +100,14 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
         answers.extend(accepted);
         draft = Draft::compile(&name, &request, &spec, &answers);
+    }
+    // Nobody is asked to write what is not known yet.
+    if draft.questions.is_empty() && draft.refusals.is_empty() {
+        if let Some(file) = &args.program {
+            draft = written::by_person(&draft, file)?;
+        } else if args.model.is_named() {
+            draft = written::by_model(&draft, &args.model)?;
+        }
     }
     let is_open = !draft.questions.is_empty() || !draft.refusals.is_empty();
     let short = enumerated(&draft.rules, &spec);

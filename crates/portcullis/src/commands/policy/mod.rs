@@ -11,6 +11,7 @@ mod recorded;
 mod rollback;
 mod schema;
 mod test;
+mod written;
 
 use crate::cli::Global;
 use crate::failure::Failure;
