@@ -11,7 +11,7 @@ use crate::known::{self, KnownTool};
 use crate::read::{self, Reading};
 use crate::rule::Rule;
 use crate::spec::Spec;
-use crate::{cases, emit, english};
+use crate::{cases, emit, english, tables};
 
 /// The longest request, in bytes. A page of rules has some four thousand.
 pub const REQUEST_BYTES_MAX: usize = 16 << 10;
@@ -156,6 +156,9 @@ pub struct Refusal {
 impl Draft {
     /// Reads a request against the tools and writes files for what it says. Total: what cannot be read is in the draft.
     pub fn compile(name: &str, request: &str, spec: &Spec, answers: &[Answer]) -> Self {
+        if let Some(table) = tables::read(request).filter(|_| request.len() <= REQUEST_BYTES_MAX) {
+            return Self::of_table(name, request, spec, answers, table);
+        }
         let Reading { text, rules, questions, refusals } = read::read(request, spec, answers);
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let emitted = emit::emit(name, &rules);
@@ -175,6 +178,35 @@ impl Draft {
             refusals,
         };
         draft.tests = draft.tests.replace("# Tests", &format!("# Tests of `{name}`"));
+        draft
+    }
+
+    /// What came of a request that is a table: nothing in it is open.
+    fn of_table(name: &str, request: &str, spec: &Spec, answers: &[Answer], table: tables::Read) -> Self {
+        let mut draft = Self {
+            name: name.to_owned(),
+            request: request.to_owned(),
+            read_as: request.to_owned(),
+            answers: answers.to_vec(),
+            tools: known::of_spec(spec),
+            origin: Origin::Compiler { version: env!("CARGO_PKG_VERSION").to_owned() },
+            rules: Vec::new(),
+            files: BTreeMap::new(),
+            settings: String::new(),
+            tests: String::new(),
+            meaning: Vec::new(),
+            questions: Vec::new(),
+            refusals: Vec::new(),
+        };
+        match table {
+            Ok(table) => {
+                draft.files = [(draft.program_path(), tables::program(&table))].into();
+                draft.meaning = tables::sentences(&table);
+                let title = format!("# Tests of `{name}`");
+                draft.tests = tables::tests(&table, spec).replacen("# Tests", &title, 1);
+            }
+            Err(refusal) => draft.refusals.push(refusal),
+        }
         draft
     }
 

@@ -26,3 +26,4 @@ pub mod promote;
 pub mod read;
 pub mod rule;
 pub mod spec;
+pub mod tables;

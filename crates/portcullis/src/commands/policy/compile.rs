@@ -247,11 +247,11 @@ fn show(
     for what in unshown {
         out.line(format_args!("{}note{:#} {}", out::NOTICE, out::NOTICE, clean_line(what)))?;
     }
-    let rules = count(draft.rules.len(), "rule", "rules");
+    let rules = count(draft.meaning.len(), "rule", "rules");
     let open = count(draft.questions.len() + draft.refusals.len(), "point is open", "points are open");
     let good = tried.is_empty() && draft.questions.is_empty() && draft.refusals.is_empty();
     let style = if good { out::GOOD } else { out::NOTICE };
-    if good && tried.is_empty() {
+    if good && tried.is_empty() && !draft.rules.is_empty() {
         let runs = count(short.runs.len(), "short run of its calls comes", "short runs of its calls come");
         let not_all = if short.is_cut { "; there are more" } else { ", and there are no others" };
         out.line(format_args!("{runs} to what the rules mean{not_all}"))?;

@@ -36,7 +36,7 @@ pub(crate) struct Args {
 enum Command {
     Test(test::Args),
     Lint(lint::Args),
-    Compile(compile::Args),
+    Compile(Box<compile::Args>),
     Promote(promote::Args),
     Rollback(rollback::Args),
     Versions(rollback::ListArgs),
