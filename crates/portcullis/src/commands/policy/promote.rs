@@ -27,7 +27,7 @@ const EXAMPLES: &str = "\
 Examples:
   portcullis policy promote draft --bundle mine --check
   portcullis policy promote draft --bundle mine
-  portcullis policy promote draft --bundle mine --widen \"as asked for in ticket 812\"
+  portcullis policy promote draft --bundle mine --widen \"ticket 812\"
 
 Adds the files of a draft of `policy compile -o` to a bundle, if nothing is open, nothing there is in the way, and all \
 tests pass: the draft's and the bundle's. A change that can only stop more is made at once; one that may allow more needs \
