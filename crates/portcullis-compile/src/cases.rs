@@ -77,6 +77,11 @@ fn admitted(rules: &[Rule], tool: &str) -> Vec<String> {
 
 /// The tests as Markdown, for `policy test`.
 pub fn markdown(rules: &[Rule], spec: &Spec) -> String {
+    markdown_of(&runs(rules, spec), rules, spec)
+}
+
+/// Runs as Markdown, each call with what must become of it.
+pub fn markdown_of(runs: &[Run], rules: &[Rule], spec: &Spec) -> String {
     let mut text =
         "# Tests\n\nGenerated from the request; the verdicts are those of a second reading of its rules.\n"
             .to_owned();
@@ -90,7 +95,7 @@ pub fn markdown(rules: &[Rule], spec: &Spec) -> String {
         "\n```toml policies/for-generated-tests.toml\n[[policy]]\nname = \"for generated tests\"\nallowed_types = [{}]\nmax_steps = 1000000\nmax_side_effects = 1000000\n```\n",
         types.join(", ")
     );
-    for (number, run) in runs(rules, spec).iter().enumerate() {
+    for (number, run) in runs.iter().enumerate() {
         let musts = meaning::judge(rules, &run.caller, &run.calls);
         let _infallible =
             write!(text, "\n## {}: {}\n\n```run\npolicy \"for generated tests\"\n", number + 1, run.title);

@@ -7,10 +7,11 @@ use portcullis_core::id::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::answers::Answer;
+use crate::known::{self, KnownTool};
 use crate::read::{self, Reading};
 use crate::rule::Rule;
 use crate::spec::Spec;
-use crate::{cases, emit, english};
+use crate::{cases, emit, english, tables};
 
 /// The longest request, in bytes. A page of rules has some four thousand.
 pub const REQUEST_BYTES_MAX: usize = 16 << 10;
@@ -29,6 +30,8 @@ pub struct Draft {
     pub read_as: String,
     /// What was answered.
     pub answers: Vec<Answer>,
+    /// The tools that it is about.
+    pub tools: Vec<KnownTool>,
     /// Who wrote the files.
     pub origin: Origin,
     /// What the request says, where it could be read.
@@ -153,6 +156,9 @@ pub struct Refusal {
 impl Draft {
     /// Reads a request against the tools and writes files for what it says. Total: what cannot be read is in the draft.
     pub fn compile(name: &str, request: &str, spec: &Spec, answers: &[Answer]) -> Self {
+        if let Some(table) = tables::read(request).filter(|_| request.len() <= REQUEST_BYTES_MAX) {
+            return Self::of_table(name, request, spec, answers, table);
+        }
         let Reading { text, rules, questions, refusals } = read::read(request, spec, answers);
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let emitted = emit::emit(name, &rules);
@@ -161,6 +167,7 @@ impl Draft {
             request: request.to_owned(),
             read_as: text,
             answers: answers.to_vec(),
+            tools: known::of_spec(spec),
             origin: Origin::Compiler { version },
             tests: cases::markdown(&rules, spec),
             meaning: rules.iter().map(english::sentence).collect(),
@@ -171,6 +178,35 @@ impl Draft {
             refusals,
         };
         draft.tests = draft.tests.replace("# Tests", &format!("# Tests of `{name}`"));
+        draft
+    }
+
+    /// What came of a request that is a table: nothing in it is open.
+    fn of_table(name: &str, request: &str, spec: &Spec, answers: &[Answer], table: tables::Read) -> Self {
+        let mut draft = Self {
+            name: name.to_owned(),
+            request: request.to_owned(),
+            read_as: request.to_owned(),
+            answers: answers.to_vec(),
+            tools: known::of_spec(spec),
+            origin: Origin::Compiler { version: env!("CARGO_PKG_VERSION").to_owned() },
+            rules: Vec::new(),
+            files: BTreeMap::new(),
+            settings: String::new(),
+            tests: String::new(),
+            meaning: Vec::new(),
+            questions: Vec::new(),
+            refusals: Vec::new(),
+        };
+        match table {
+            Ok(table) => {
+                draft.files = [(draft.program_path(), tables::program(&table))].into();
+                draft.meaning = tables::sentences(&table);
+                let title = format!("# Tests of `{name}`");
+                draft.tests = tables::tests(&table, spec).replacen("# Tests", &title, 1);
+            }
+            Err(refusal) => draft.refusals.push(refusal),
+        }
         draft
     }
 
@@ -185,7 +221,7 @@ impl Draft {
         origin: Origin,
     ) -> Self {
         let mut draft = Self::compile(name, request, spec, answers);
-        draft.files = [(format!("programs/{name}.star"), source.to_owned())].into();
+        draft.files = [(draft.program_path(), source.to_owned())].into();
         draft.settings = String::new();
         draft.origin = origin;
         draft
@@ -194,6 +230,16 @@ impl Draft {
     /// The open questions that have no default: nobody can accept one.
     pub fn blocking_questions(&self) -> impl Iterator<Item = &Question> {
         self.questions.iter().filter(|question| question.default.is_none())
+    }
+
+    /// The tools that it is about.
+    pub fn spec(&self) -> Spec {
+        known::spec(&self.tools)
+    }
+
+    /// The path of a program that somebody else wrote.
+    pub fn program_path(&self) -> String {
+        format!("programs/{}.star", self.name)
     }
 
     /// The path of the generated tests in a bundle.

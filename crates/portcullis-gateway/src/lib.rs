@@ -25,4 +25,5 @@ pub mod request_text;
 mod sentence;
 pub mod signals;
 mod state_file;
+pub mod versions;
 pub mod witness;

@@ -1,9 +1,9 @@
 //! Small files of the state folder. What lies there may have been replaced by something that never ends or that waits for
 //! a writer: only regular files are read, without waiting, and up to a size.
 
-use std::fs::OpenOptions;
-use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// The text of a file of at most `limit` bytes.
@@ -22,4 +22,18 @@ pub(crate) fn read(path: &Path, limit: u64) -> io::Result<String> {
         return invalid(format!("it has more than {limit} bytes"));
     }
     String::from_utf8(bytes).or_else(|_| invalid("it is not UTF-8".to_owned()))
+}
+
+/// Makes a folder that nobody else enters.
+pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Writes a file that nobody else reads, whole or not at all.
+pub(crate) fn write_private(file: &Path, content: &[u8]) -> io::Result<()> {
+    let aside = file.with_extension("tmp");
+    let mut out = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+    out.write_all(content)?;
+    out.sync_all()?;
+    fs::rename(&aside, file)
 }

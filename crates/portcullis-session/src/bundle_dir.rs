@@ -3,6 +3,8 @@
 //! The client that opens a run names the folder and the daemon reads it, so nothing in it may block the reader or
 //! fill its memory. Only regular files are read, without waiting for any of them, and up to a size.
 
+pub mod change;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
@@ -12,6 +14,8 @@ use std::path::{Path, PathBuf};
 use portcullis_core::bundle::{Bundle, Diagnostic};
 use portcullis_core::limits::{BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX};
 
+use self::change::Journal;
+
 /// Deepest folder of a bundle.
 const FOLDER_DEPTH_MAX: usize = 8;
 /// Entries of all folders that are read, hidden ones and folders included: four times the files that a bundle may
@@ -19,6 +23,9 @@ const FOLDER_DEPTH_MAX: usize = 8;
 const ENTRIES_MAX: usize = 4 * BUNDLE_FILES_MAX;
 /// Size of all files together, in bytes: a bundle with a large catalogue of tables has a few MiB.
 const BUNDLE_BYTES_MAX: usize = 64 << 20;
+
+/// How often a folder is read again because somebody is changing it.
+const READS_MAX: usize = 5;
 
 /// Why a folder is not a bundle.
 #[derive(Debug, thiserror::Error)]
@@ -61,11 +68,24 @@ pub(crate) fn load_files(folder: &Path, files: BTreeMap<String, Vec<u8>>) -> Res
 
 /// The files of a bundle folder by path with `/` between components. Hidden files are left out; links are
 /// followed, as bundles are often mounted that way. What is neither a folder nor a regular file is an error: a device
-/// never ends, and a named pipe waits for a writer that may never come.
+/// never ends, and a named pipe waits for a writer that may never come. While a [`change`] is made, it is the files before.
 pub fn read_files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, BundleError> {
-    let mut reader = FolderReader::default();
-    reader.collect(folder, "", 0)?;
-    Ok(reader.files)
+    let journal = || Journal::of(folder).map_err(|error| failed(folder, error));
+    let mut before = journal()?;
+    for _ in 0..READS_MAX {
+        let mut reader = FolderReader::default();
+        let read = reader.collect(folder, "", 0);
+        let after = journal()?;
+        if before == after {
+            read?;
+            if let Some(before) = before {
+                before.undo_in(&mut reader.files);
+            }
+            return Ok(reader.files);
+        }
+        before = after;
+    }
+    Err(refused(folder, "its files are changed again and again while they are read"))
 }
 
 /// A bundle folder while it is read.

@@ -95,6 +95,11 @@ fn files_in(
     }
 }
 
+/// Loads files that would be those of a bundle's folder.
+pub(crate) fn load_files(folder: &Path, files: BTreeMap<String, Vec<u8>>) -> Result<Opened, Failure> {
+    load(Some(folder.to_owned()), files)
+}
+
 fn load(folder: Option<PathBuf>, files: BTreeMap<String, Vec<u8>>) -> Result<Opened, Failure> {
     match policy::load(&files) {
         Ok(bundle) => Ok(Opened { bundle: Arc::new(bundle), files, folder }),

@@ -1,6 +1,6 @@
 //! A model on the command line: where it is, what it may cost, and cassettes in its place.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -195,6 +195,16 @@ impl ModelArgs {
             Some(path) if !self.record => format!("{name}, answers of the cassette `{}`", path.display()),
             _ => name.clone(),
         }
+    }
+
+    /// The cassette that is read or recorded.
+    pub(crate) fn cassette(&self) -> Option<&Path> {
+        self.cassette.as_deref()
+    }
+
+    /// The model's name; empty where none is named.
+    pub(crate) fn name(&self) -> &str {
+        self.model.as_ref().map_or("", |model| model.name.as_str())
     }
 
     /// Whether one is named.

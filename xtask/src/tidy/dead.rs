@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Files;
 
 /// What only tests use, and has to be public since they are in another crate or file.
-const FOR_TESTS: [(&str, &str); 13] = [
+const FOR_TESTS: [(&str, &str); 12] = [
     ("as_with_landlock", "shows what a level holds on older kernels"),
     ("blocking_questions", "tells what is open from what has a default, over a folder of requests"),
     ("check_root", "holds a whole log to its root, tile by tile"),
@@ -17,7 +17,6 @@ const FOR_TESTS: [(&str, &str); 13] = [
     ("forked_roots", "a way to show a fork that the commands do not need"),
     ("guards_of", "holds the pages of controls to the catalogue of guards"),
     ("idle_processes", "finds the workers whose memory is measured"),
-    ("of_program", "the way of programs that others wrote into a draft"),
     ("recover_blocking", "recovers at a moment of the test's choice"),
     ("with_names", "names of tests lead to servers on loopback, which no name server says"),
     ("writer_id", "finds the lock of a writer"),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use portcullis_compile::answers::Answer;
 use portcullis_compile::draft::{Draft, Topic};
+use portcullis_compile::enumerate::enumerated;
 use portcullis_compile::spec::Spec;
 use portcullis_compile::{cases, mutants};
 use portcullis_session::cases::{CaseFile, run_file};
@@ -145,6 +146,10 @@ fn one(sums: &mut Sums, name: &str, stated: &Value) {
             mismatch.case, mismatch.line, mismatch.message, draft.meaning
         ));
     }
+    for failure in short(&draft, &spec) {
+        sums.generated_wrong += 1;
+        sums.lines.push(format!("SHORT: {name}: {failure}: {:?}", draft.meaning));
+    }
     let (wrong, cases) = behaves(&draft, &spec, &stated["cases"]);
     sums.cases += cases;
     if wrong.is_empty() {
@@ -158,6 +163,17 @@ fn one(sums: &mut Sums, name: &str, stated: &Value) {
         }
         sums.lines.push(format!("WRONG: {name}: {message}: {:?}", draft.meaning));
     }
+}
+
+/// Short runs of which the files say something else than the rules mean. A long run of this test judges some thousands, so
+/// by default only those of up to two calls are.
+fn short(draft: &Draft, spec: &Spec) -> Vec<String> {
+    let long = std::env::var_os("PORTCULLIS_TEST_LONG").is_some();
+    let mut runs = enumerated(&draft.rules, spec).runs;
+    runs.retain(|run| long || run.calls.len() < 3);
+    let file = CaseFile::parse(&cases::markdown_of(&runs, &draft.rules, spec)).unwrap();
+    let report = run_file(&file, &draft.laid_over(&spec.open_bundle()), &Arc::new(policy::pipeline()));
+    report.mismatches.iter().map(|found| format!("{}: {}", found.case, found.message)).collect()
 }
 
 /// The operator's answer leads to rules.

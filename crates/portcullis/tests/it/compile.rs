@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::command::{Ran, bundle_copy, run_with};
+use crate::stand_in::StandIn;
 
 const REQUEST: &str =
     "At most three emails to the same recipient per day.\nFiles may only be written under /storage.\n";
@@ -67,4 +68,109 @@ fn what_nothing_can_do_is_refused_and_never_guessed() {
     let refused = compile("Faxes to competitors need a signature.\n", &["--accept-defaults"]);
     assert_eq!(refused.code, 2, "{}{}", refused.stdout, refused.stderr);
     assert!(refused.stdout.contains("0 rules"), "{}", refused.stdout);
+}
+
+#[test]
+fn recorded_runs_show_what_a_draft_would_stop() {
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/traces/assistant.jsonl");
+    let request = "Only analysts may use perform_calculation.\nFiles may only be written under /storage.\n";
+    let judged = compile(request, &["--accept-defaults", "--runs", traces.to_str().unwrap(), "--json"]);
+    assert_eq!(judged.code, 0, "{}{}", judged.stdout, judged.stderr);
+    let recorded = &judged.json()[0]["recorded"];
+    assert_eq!((&recorded["runs"], &recorded["calls"]), (&4.into(), &9.into()), "{recorded}");
+    let stopped = recorded["stopped"]["perform_calculation"].as_u64().unwrap();
+    assert!(stopped > 0 && recorded["stopped_runs"].as_u64().unwrap() > 0, "{recorded}");
+    let examples = recorded["examples"].as_array().unwrap();
+    assert!(
+        examples.len() <= 3 && examples[0]["place"].as_str().unwrap().contains("run 1 call"),
+        "{recorded}"
+    );
+    let shown = compile(request, &["--accept-defaults", "--runs", traces.to_str().unwrap()]);
+    assert!(shown.stdout.contains("would newly stop"), "{}", shown.stdout);
+    let missing = compile(request, &["--accept-defaults", "--runs", "no-such-file"]);
+    assert_eq!(missing.code, 3, "{}", missing.stderr);
+}
+
+const ANALYSTS: &str = "Only analysts may use perform_calculation.\n";
+
+/// A program for [`ANALYSTS`].
+const RIGHT: &str = "<program>
+def check(action, run, principal):
+    if action.tool != \"perform_calculation\" or \"analyst\" in principal.roles:
+        return None
+    return deny(\"the caller is no analyst\")
+</program>";
+
+#[test]
+fn a_model_writes_the_program_and_is_held_to_the_same_tests() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cassette, draft) = (folder.path().join("one.cassette"), folder.path().join("draft"));
+    let (cassette, draft) = (cassette.to_str().unwrap(), draft.to_str().unwrap());
+    let broken = "<program>\ndef check(action, run, principal):\n    return nothing\n</program>";
+    let server = StandIn::writing(&[broken, RIGHT]);
+    let model = server.model();
+    let made = compile(ANALYSTS, &["--model", &model, "--cassette", cassette, "--record", "-o", draft]);
+    assert_eq!(made.code, 0, "{}{}", made.stdout, made.stderr);
+    // A plan, a program that does not run, and one that does after its error was shown.
+    assert_eq!(server.asked(), "PCX");
+    let record: Value =
+        serde_json::from_slice(&std::fs::read(format!("{draft}/draft.json")).unwrap()).unwrap();
+    let digest = portcullis_gateway::versions::sha(&std::fs::read(cassette).unwrap());
+    assert_eq!(record["origin"], json!({"by": "model", "model": "stand-in", "cassette": digest}));
+    assert_eq!(record["files"].as_object().unwrap().keys().collect::<Vec<_>>(), ["programs/request.star"]);
+    // The cassette gives the same draft, without the server.
+    let again = compile(ANALYSTS, &["--model", "stand-in", "--cassette", cassette, "--json"]);
+    assert_eq!((again.code, &again.json()[0]["draft"]), (0, &record), "{}", again.stderr);
+    assert_eq!(server.asked(), "PCX");
+    let unkept = compile(ANALYSTS, &["--model", &model]);
+    assert!(unkept.code == 64 && unkept.stderr.contains("--record"), "{}", unkept.stderr);
+}
+
+#[test]
+fn what_a_model_writes_wrongly_or_with_ill_intent_does_not_pass_as_a_draft() {
+    let folder = tempfile::tempdir().unwrap();
+    let lenient = "<program>\ndef check(action, run, principal):\n    return None\n</program>";
+    let endless = "<program>\ndef check(action, run, principal):\n    return [x for a in range(100000000) for x in range(100000000)]\n</program>";
+    let reads = "<program>\ndef check(action, run, principal):\n    return open(\"/etc/passwd\")\n</program>";
+    for (number, (program, why, asked)) in [
+        (lenient, "expected deny", "PC"),
+        (endless, "wrote no program", "PCXXX"),
+        (reads, "wrote no program", "PCXXX"),
+        ("I will not.", "wrote no program", "PCXXX"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let server = StandIn::writing(&[program]);
+        let cassette = folder.path().join(format!("{number}.cassette"));
+        let options = ["--model", &server.model(), "--cassette", cassette.to_str().unwrap(), "--record"];
+        let made = compile(ANALYSTS, &options);
+        assert_eq!(made.code, 1, "{program}: {}{}", made.stdout, made.stderr);
+        assert!(
+            format!("{}{}", made.stdout, made.stderr).contains(why),
+            "{why}: {}{}",
+            made.stdout,
+            made.stderr
+        );
+        assert_eq!(server.asked(), asked, "{program}");
+    }
+    // Nobody is asked before it is known what is meant.
+    let server = StandIn::writing(&[RIGHT]);
+    let cassette = folder.path().join("open.cassette");
+    let options = ["--model", &server.model(), "--cassette", cassette.to_str().unwrap(), "--record"];
+    assert_eq!(compile("Large refunds need approval.\n", &options).code, 2);
+    assert_eq!(server.asked(), "");
+}
+
+#[test]
+fn a_program_of_ones_own_is_held_to_the_same_tests() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("own.star");
+    let right = RIGHT.replace("<program>\n", "").replace("</program>", "");
+    std::fs::write(&file, &right).unwrap();
+    let made = compile(ANALYSTS, &["--program", file.to_str().unwrap(), "--json"]);
+    assert_eq!(made.code, 0, "{}{}", made.stdout, made.stderr);
+    assert_eq!(made.json()[0]["draft"]["origin"]["by"], "person");
+    std::fs::write(&file, right.replace("\"analyst\"", "\"manager\"")).unwrap();
+    assert_eq!(compile(ANALYSTS, &["--program", file.to_str().unwrap()]).code, 1);
 }

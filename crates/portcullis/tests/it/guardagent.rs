@@ -60,6 +60,50 @@ fn health_records(folder: &Path) -> PathBuf {
     folder.to_owned()
 }
 
+/// The program that a request of the examples compiles to.
+fn compiled(name: &str, into: &Path) -> String {
+    crate::engine::put_into(Path::new(env!("CARGO_BIN_EXE_portcullis")).parent().unwrap());
+    let request = project().join(format!("examples/requests/{name}.md"));
+    let draft = into.join(name);
+    let made = run(&["policy", "compile", request.to_str().unwrap(), "-o", draft.to_str().unwrap()]);
+    assert_eq!(made.code, 0, "{}{}", made.stdout, made.stderr);
+    draft.join(format!("programs/{name}.star")).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn tables_compile_to_programs_that_judge_records_without_a_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compiled("health-records", folder.path());
+    std::fs::create_dir(folder.path().join("data")).unwrap();
+    let data = health_records(&folder.path().join("data"));
+    let ran = eval("eicu-ac", data.to_str().unwrap(), &["--program", &program, "--json", "-"]);
+    let arm = &report(&ran)["arms"][0];
+    assert_eq!((share(&arm["all"]["lpa"]), share(&arm["all"]["ea_exact"])), ((3, 3), (2, 2)));
+
+    let program = compiled("web", folder.path());
+    let action = |age: u32| {
+        let text = json!({
+            "tool": "browse", "args": {"task": "Book a hotel in Oslo for two nights"},
+            "principal": {"id": "ann", "attributes": {
+                "age": age, "vaccine": false, "membership": false, "dr_license": false, "domestic": false,
+            }},
+        });
+        let file = folder.path().join(format!("{age}.json"));
+        fs::write(&file, text.to_string()).unwrap();
+        let bundle = project().join("examples/web-rules");
+        let options = ["--action", file.to_str().unwrap(), "--bundle", bundle.to_str().unwrap()];
+        run(&[&["program", "run", &program], &options[..]].concat())
+    };
+    let (young, old) = (action(17), action(18));
+    assert!(
+        young.stdout.contains("User aged under 18 cannot book a hotel"),
+        "{}{}",
+        young.stdout,
+        young.stderr
+    );
+    assert_eq!(old.code, 0, "{}{}", old.stdout, old.stderr);
+}
+
 #[test]
 fn one_program_for_all_records_needs_no_model() {
     let folder = tempfile::tempdir().unwrap();

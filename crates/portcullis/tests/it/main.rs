@@ -73,6 +73,8 @@ mod policy;
 #[cfg(test)]
 mod program;
 #[cfg(test)]
+mod promote;
+#[cfg(test)]
 mod restored;
 #[cfg(test)]
 mod signals;

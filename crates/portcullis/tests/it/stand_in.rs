@@ -26,6 +26,15 @@ pub(crate) struct StandIn {
 
 impl StandIn {
     pub(crate) fn start(rewrites: &[&str]) -> Self {
+        Self::answering(rewrites, false)
+    }
+
+    /// Answers questions for programs by a list, one after the other.
+    pub(crate) fn writing(programs: &[&str]) -> Self {
+        Self::answering(programs, true)
+    }
+
+    fn answering(rewrites: &[&str], writes: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let rewrites: Vec<String> = rewrites.iter().rev().map(|text| (*text).to_owned()).collect();
@@ -35,7 +44,7 @@ impl StandIn {
         let (shared, most) = (Arc::clone(&asked), Arc::clone(&longest));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let bytes = answer(stream, &rewrites, &shared);
+                let bytes = answer(stream, (&rewrites, writes), &shared);
                 most.fetch_max(bytes, Ordering::Relaxed);
             }
         });
@@ -57,7 +66,7 @@ impl StandIn {
 }
 
 /// Answers one question; its length.
-fn answer(stream: TcpStream, rewrites: &Rewrites, asked: &Mutex<String>) -> usize {
+fn answer(stream: TcpStream, (rewrites, writes): (&Rewrites, bool), asked: &Mutex<String>) -> usize {
     let mut reader = BufReader::new(stream);
     let mut length = 0;
     loop {
@@ -94,14 +103,11 @@ fn answer(stream: TcpStream, rewrites: &Rewrites, asked: &Mutex<String>) -> usiz
         'A' => json!({"explanation": "It names what is served.", "answer": "Yes"}).to_string(),
         'P' => "1. The requests are short.\n2. All of them matter.\n3. The log is short.\n4. Compare them."
             .to_owned(),
+        'C' | 'X' if writes => next(rewrites),
         'C' | 'X' => program(&user, kind == 'X'),
         'O' => json!({"explanation": "It sees nothing.", "violated": [], "answer": "allow"}).to_string(),
         'H' => "B".to_owned(),
-        _ => {
-            let mut rewrites = rewrites.lock().unwrap();
-            let next = if rewrites.len() > 1 { rewrites.pop().unwrap() } else { rewrites[0].clone() };
-            format!("<revised>\n{next}\n</revised>")
-        }
+        _ => format!("<revised>\n{}\n</revised>", next(rewrites)),
     };
     let events = [
         json!({"choices": [{"delta": {"content": text}}]}),
@@ -117,6 +123,11 @@ fn answer(stream: TcpStream, rewrites: &Rewrites, asked: &Mutex<String>) -> usiz
     // A client may have gone.
     let _gone = reader.get_mut().write_all((head + &body).as_bytes());
     length
+}
+
+fn next(rewrites: &Rewrites) -> String {
+    let mut rewrites = rewrites.lock().unwrap();
+    if rewrites.len() > 1 { rewrites.pop().unwrap() } else { rewrites[0].clone() }
 }
 
 /// Thanks are thanks; of anything else it says no.

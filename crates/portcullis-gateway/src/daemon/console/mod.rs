@@ -59,6 +59,7 @@ use super::approvals::stats_now;
 use super::error::DaemonError;
 use crate::api;
 use crate::home::Home;
+use crate::state_file;
 
 /// Bytes of a form: arguments that somebody edited are the longest.
 const FORM_BYTES_MAX: usize = 2 << 20;
@@ -155,8 +156,8 @@ pub(super) async fn listen(
     }
     let folder = home.console();
     let io = |source| DaemonError::Io { path: home.console(), source };
-    page::make_private(&folder).map_err(io)?;
-    page::make_private(&home.path().join(evals::FOLDER)).map_err(io)?;
+    state_file::make_private(&folder).map_err(io)?;
+    state_file::make_private(&home.path().join(evals::FOLDER)).map_err(io)?;
     let listener = TcpListener::bind(at.address).await;
     let listener = listener.map_err(|source| DaemonError::Listen { address: at.address, source })?;
     let port = listener.local_addr().map_err(io)?.port();
@@ -176,7 +177,7 @@ pub(super) async fn listen(
         indexes: index::Indexes::default(),
         decided: Mutex::default(),
         tally,
-        desk: desk::Desk::at(&folder),
+        desk: desk::Desk::of(home),
         backtests: desk::KnownBacktests::default(),
         simulations: simulate::Simulations::default(),
         health: health::Health::default(),
@@ -221,7 +222,7 @@ fn own_host(file: &std::path::Path) -> std::io::Result<String> {
         }
     }
     let name = format!("p-{}", sessions::random_hex(12)?);
-    page::write_private(file, name.as_bytes())?;
+    state_file::write_private(file, name.as_bytes())?;
     Ok(name)
 }
 

@@ -1,9 +1,4 @@
-//! Answers: framed pages, the pages at the door, and files that nobody else reads.
-
-use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::Path;
+//! Answers: framed pages, and the pages at the door.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -99,18 +94,4 @@ pub(super) async fn nothing_here(State(seen): State<Seen>, visitor: Visitor) -> 
     let body =
         trouble("Not found", "There is no such page.", &html! { a .btn href="/" { "To the overview" } });
     framed_as(StatusCode::NOT_FOUND, &seen, &visitor, None, "Not found", body).await
-}
-
-/// Makes a folder that nobody else enters.
-pub(super) fn make_private(folder: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-/// Writes a file that nobody else reads, whole or not at all.
-pub(super) fn write_private(file: &Path, content: &[u8]) -> io::Result<()> {
-    let aside = file.with_extension("tmp");
-    let mut out = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
-    out.write_all(content)?;
-    out.sync_all()?;
-    fs::rename(&aside, file)
 }

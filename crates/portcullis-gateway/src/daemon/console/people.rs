@@ -15,6 +15,7 @@ use portcullis_console::door::{self, Person};
 use portcullis_console::frame::Place;
 use portcullis_console::marks::Standing;
 use portcullis_console::{Markup, Role};
+use portcullis_core::id::RunId;
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_ledger::clock;
 use portcullis_session::credentials::Identity;
@@ -28,7 +29,7 @@ use super::Seen;
 use super::links::{Good, address};
 use super::page;
 use super::visitor::{Form, Visitor};
-use crate::api;
+use crate::{api, state_file};
 
 /// File in the console's folder.
 const FILE: &str = "people.json";
@@ -179,7 +180,7 @@ impl People {
             let mut changed = accounts.clone();
             let answer = change(&mut changed)?;
             let text = serde_json::to_vec_pretty(&changed).map_err(|error| error.to_string())?;
-            page::write_private(&self.file, &text)
+            state_file::write_private(&self.file, &text)
                 .map_err(|error| format!("cannot write `{}`: {error}", self.file.display()))?;
             *accounts = changed;
             Ok(answer)
@@ -217,8 +218,8 @@ async fn shown(seen: &Seen, visitor: &Visitor, told: Option<(Standing, Markup)>)
 }
 
 /// Records a change of who may sign in, before it is made: as a run of its own, opened for whoever makes it, in which
-/// the operator says what is done.
-pub(super) async fn record(seen: &Seen, by: Principal, what: String) -> Result<(), Failure> {
+/// the operator says what is done. Gives that run.
+pub(super) async fn record(seen: &Seen, by: Principal, what: String) -> Result<RunId, Failure> {
     let kind = CredentialKind::Approver;
     let by = Identity { kind, principal: by, policy: None, of_this_machine: false };
     let open = api::OpenRun { surface: SURFACE.to_owned(), ..api::OpenRun::default() };
@@ -226,7 +227,7 @@ pub(super) async fn record(seen: &Seen, by: Principal, what: String) -> Result<(
     let run = seen.shared.local.run(&by, opened.run)?;
     run.input(api::ReportInput { text: what, role: api::Role::Operator, reach: Reach::Replace }).await?;
     run.close().await?;
-    Ok(())
+    Ok(opened.run)
 }
 
 pub(super) async fn invite(State(seen): State<Seen>, visitor: Visitor, form: Form) -> Response {

@@ -108,7 +108,8 @@ pub(super) async fn replayed(
             Ok(summary.progress.and_then(|progress| progress.bundle))
         });
         let own = own.await?.map(|digest| digest.to_string()).unwrap_or_default();
-        let versions = seen.console.desk.versions().list().unwrap_or_default();
+        let served = seen.shared.gate.bundles().get(None).ok().and_then(|(source, _)| source);
+        let versions = seen.console.desk.versions().list(served.as_deref()).unwrap_or_default();
         let mut page = Replayed {
             run: id.to_string(),
             own: short(&own).to_owned(),

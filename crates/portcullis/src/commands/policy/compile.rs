@@ -8,17 +8,21 @@ use annotate_snippets::Level;
 use portcullis_compile::answers::Answer;
 use portcullis_compile::cases;
 use portcullis_compile::draft::{Draft, REQUEST_BYTES_MAX};
+use portcullis_compile::enumerate::{Enumerated, enumerated};
 use portcullis_compile::mutants;
 use portcullis_compile::spec::Spec;
 use portcullis_core::bundle::Diagnostic;
 use portcullis_session::cases::{CaseFile, run_file};
 use serde_json::{Value, json};
 
+use super::recorded::{self, Recorded};
+use super::written;
 use crate::bundle::BundleArg;
 use crate::cli::Global;
 use crate::exit;
 use crate::failure::{Failure, render};
 use crate::input;
+use crate::model::ModelArgs;
 use crate::out::{self, Out, clean_line, count};
 
 const EXAMPLES: &str = "\
@@ -26,10 +30,12 @@ Examples:
   portcullis policy compile refunds.md --bundle mine
   portcullis policy compile refunds.md --spec tools.json -o draft
   portcullis policy compile refunds.md --answer 'window=per day' -o draft
+  portcullis policy compile refunds.md --bundle mine --runs traces.jsonl
 
 Reads a request such as `Only support leads may issue refunds`, and writes a \
 draft: files of a bundle, tests, and what was understood, in other words. No \
-model is asked. What the request leaves open is a question: answer it with \
+model is asked, unless --model names one to write the program, which is held \
+to the same tests. What the request leaves open is a question: answer it with \
 --answer, or accept the defaults that are shown with --accept-defaults. Read \
 the sentences: a request can be misunderstood without a question.
 
@@ -38,6 +44,8 @@ open or a part is refused, 3 a file could not be read.";
 
 /// The largest file of tools that is read.
 const SPEC_BYTES_MAX: usize = 4 << 20;
+/// Short runs whose outcome differs that are shown.
+const SHORT_SHOWN_MAX: usize = 3;
 /// How often accepted defaults may raise further questions.
 const ROUNDS_MAX: usize = 8;
 
@@ -59,9 +67,17 @@ pub(super) struct Args {
     /// Accept the default of every question that has one
     #[arg(long)]
     accept_defaults: bool,
+    /// Judge recorded runs with the draft in the bundle: state folders, exports, or chat traces
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    runs: Vec<PathBuf>,
     /// Write the draft into this folder, which must not exist
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// A guard program of your own in place of what would be written
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    program: Option<PathBuf>,
+    #[command(flatten)]
+    model: ModelArgs,
 }
 
 pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -85,13 +101,26 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         answers.extend(accepted);
         draft = Draft::compile(&name, &request, &spec, &answers);
     }
+    // Nobody is asked to write what is not known yet.
+    if draft.questions.is_empty() && draft.refusals.is_empty() {
+        if let Some(file) = &args.program {
+            draft = written::by_person(&draft, file)?;
+        } else if args.model.is_named() {
+            draft = written::by_model(&draft, &args.model)?;
+        }
+    }
     let is_open = !draft.questions.is_empty() || !draft.refusals.is_empty();
-    let tried = if is_open { Vec::new() } else { tried(&draft, &spec) };
+    let short = enumerated(&draft.rules, &spec);
+    let tried = if is_open { Vec::new() } else { tried(&draft, &spec, &short) };
     if let Some(folder) = &args.output {
         write(&draft, folder)?;
     }
-    let unshown = if is_open { Vec::new() } else { unshown(&draft, &spec) };
-    show(&draft, &tried, &unshown, (args, global))?;
+    let recorded = match args.runs.is_empty() || is_open {
+        true => None,
+        false => Some(recorded::judged(&draft, &args.bundle.open()?, &args.runs)?),
+    };
+    let unshown = if is_open { Vec::new() } else { unshown(&draft, &spec, recorded.as_ref()) };
+    show(&draft, (&tried, &unshown, &short), recorded.as_ref(), (args, global))?;
     Ok(match (is_open, tried.is_empty()) {
         (true, _) => exit::INCOMPLETE,
         (false, true) => exit::YES,
@@ -122,15 +151,23 @@ fn name(request: &Path) -> String {
     if plain.is_empty() { "request".to_owned() } else { plain }
 }
 
-/// What its tests show on a bundle that has these tools, and lets every call pass that the draft does not stop.
-fn tried(draft: &Draft, spec: &Spec) -> Vec<String> {
+/// What its tests, and all short runs, show on a bundle that has these tools, and lets every call pass that the draft does not stop.
+fn tried(draft: &Draft, spec: &Spec, short: &Enumerated) -> Vec<String> {
     let files = draft.laid_over(&spec.open_bundle());
-    let file = match CaseFile::parse(&draft.tests) {
-        Ok(file) => file,
-        Err(error) => return vec![format!("line {} of its tests: {}", error.line, error.message)],
+    let pipeline = Arc::new(portcullis_session::policy::pipeline());
+    let failures = |text: &str| -> Vec<String> {
+        let file = match CaseFile::parse(text) {
+            Ok(file) => file,
+            Err(error) => return vec![format!("line {} of its tests: {}", error.line, error.message)],
+        };
+        let report = run_file(&file, &files, &pipeline);
+        report.mismatches.iter().map(|mismatch| format!("{}: {}", mismatch.case, mismatch.message)).collect()
     };
-    let report = run_file(&file, &files, &Arc::new(portcullis_session::policy::pipeline()));
-    report.mismatches.iter().map(|mismatch| format!("{}: {}", mismatch.case, mismatch.message)).collect()
+    let mut all = failures(&draft.tests);
+    let short = cases::markdown_of(&short.runs, &draft.rules, spec);
+    // One that differs says as much as a hundred.
+    all.extend(failures(&short).into_iter().take(SHORT_SHOWN_MAX));
+    all
 }
 
 fn write(draft: &Draft, folder: &Path) -> Result<(), Failure> {
@@ -156,10 +193,12 @@ fn write(draft: &Draft, folder: &Path) -> Result<(), Failure> {
 }
 
 /// What nobody would notice: rules that no generated test reaches, and those that could say something else.
-fn unshown(draft: &Draft, spec: &Spec) -> Vec<String> {
+fn unshown(draft: &Draft, spec: &Spec, recorded: Option<&Recorded>) -> Vec<String> {
     let shown = mutants::shown(&draft.rules, &cases::runs(&draft.rules, spec));
-    let idle = shown.vacuous.iter().filter_map(|place| draft.meaning.get(*place));
-    let idle = idle.map(|sentence| format!("no generated test reaches this rule: {sentence}"));
+    let unreached = |place: &&usize| recorded.is_none_or(|recorded| !recorded.reaches(draft, **place));
+    let idle = shown.vacuous.iter().filter(unreached).filter_map(|place| draft.meaning.get(*place));
+    let what = if recorded.is_some() { "neither a test nor a recorded call" } else { "no generated test" };
+    let idle = idle.map(|sentence| format!("{what} reaches this rule: {sentence}"));
     let survivors = shown
         .survivors
         .iter()
@@ -169,13 +208,16 @@ fn unshown(draft: &Draft, spec: &Spec) -> Vec<String> {
 
 fn show(
     draft: &Draft,
-    tried: &[String],
-    unshown: &[String],
+    (tried, unshown, short): (&[String], &[String], &Enumerated),
+    recorded: Option<&Recorded>,
     (args, global): (&Args, &Global),
 ) -> Result<(), Failure> {
     let mut out = Out::new();
     if global.json {
-        out.json(&json!({"record": "draft", "draft": draft, "failures": tried, "unshown": unshown}))?;
+        out.json(&json!({
+            "record": "draft", "draft": draft, "failures": tried, "unshown": unshown,
+            "short_runs": {"runs": short.runs.len(), "is_cut": short.is_cut}, "recorded": recorded.map(Recorded::record),
+        }))?;
         return out.finish();
     }
     let path = args.request.display().to_string();
@@ -199,13 +241,21 @@ fn show(
     for failure in tried {
         out.line(format_args!("{}FAIL{:#} {}", out::BAD, out::BAD, clean_line(failure)))?;
     }
+    if let Some(recorded) = recorded {
+        recorded.show(&mut out)?;
+    }
     for what in unshown {
         out.line(format_args!("{}note{:#} {}", out::NOTICE, out::NOTICE, clean_line(what)))?;
     }
-    let rules = count(draft.rules.len(), "rule", "rules");
+    let rules = count(draft.meaning.len(), "rule", "rules");
     let open = count(draft.questions.len() + draft.refusals.len(), "point is open", "points are open");
     let good = tried.is_empty() && draft.questions.is_empty() && draft.refusals.is_empty();
     let style = if good { out::GOOD } else { out::NOTICE };
+    if good && tried.is_empty() && !draft.rules.is_empty() {
+        let runs = count(short.runs.len(), "short run of its calls comes", "short runs of its calls come");
+        let not_all = if short.is_cut { "; there are more" } else { ", and there are no others" };
+        out.line(format_args!("{runs} to what the rules mean{not_all}"))?;
+    }
     let tests = draft.tests.matches("```run").count();
     let shown = match (good, tried.len()) {
         (true, _) => format!("all {tests} generated tests pass"),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use portcullis_core::bundle::{Bundle, Difference, Direction};
 use portcullis_core::verdict::Verdict;
+use portcullis_gateway::home::Home;
 use portcullis_ledger::{ExportOptions, RunFilter};
 use portcullis_session::policy::Pipeline;
 use portcullis_sim::backtest::compare;
@@ -110,10 +111,15 @@ fn sources(args: &Args, global: &Global) -> Result<Vec<(String, Source)>, Failur
         };
         return args.traces.iter().map(open).collect();
     }
-    let reader = global.home()?.store().reader().map_err(|error| {
+    stored(&global.home()?, args.runs)
+}
+
+/// The latest runs of a state folder.
+pub(super) fn stored(home: &Home, runs: u32) -> Result<Vec<(String, Source)>, Failure> {
+    let reader = home.store().reader().map_err(|error| {
         Failure::unreadable(error).help("name traces, or give --home a state folder that has a store")
     })?;
-    let latest = RunFilter { limit: Some(args.runs as usize), ..RunFilter::default() };
+    let latest = RunFilter { limit: Some(runs as usize), ..RunFilter::default() };
     let runs = reader.runs(&latest).map_err(Failure::unreadable)?;
     let mut sources = Vec::new();
     for run in runs {
@@ -135,7 +141,7 @@ struct Change {
 
 /// What differs over all sources.
 #[derive(Default)]
-struct Comparison {
+pub(super) struct Comparison {
     runs: usize,
     calls: usize,
     /// Calls that stand in one of the two replays only, because an earlier verdict differs.
@@ -146,11 +152,38 @@ struct Comparison {
     runs_changed: BTreeSet<(String, usize)>,
 }
 
+/// Where a call stands.
+pub(super) fn place(source: &str, row: &Row) -> String {
+    match row.recorded {
+        Some(_) => format!("{source}, line {}", row.line),
+        None => format!("{source}, run {} call {}", row.run, row.call),
+    }
+}
+
 /// Most changes that are kept; the counts go on.
 const CHANGES_MAX: usize = 100_000;
 
 impl Comparison {
-    fn add(
+    /// How many runs were judged.
+    pub(super) fn runs(&self) -> usize {
+        self.runs
+    }
+
+    /// How many calls were judged.
+    pub(super) fn calls(&self) -> usize {
+        self.calls
+    }
+
+    /// Calls that pass under the old bundle and not under the new one, with their sources.
+    pub(super) fn newly_stopped(&self) -> impl Iterator<Item = (&str, &Row, &Row)> {
+        let stopped = self
+            .changes
+            .iter()
+            .filter(|change| change.old.verdict.permits() && !change.new.verdict.permits());
+        stopped.map(|change| (change.source.as_str(), &change.old, &change.new))
+    }
+
+    pub(super) fn add(
         &mut self,
         name: &str,
         source: &Source,
@@ -258,12 +291,7 @@ impl Comparison {
                     out.line(format_args!("         {word}  {rule}: {}", clean_line(message)))?;
                 }
             }
-            let place = if old.recorded.is_some() {
-                format!("line {}", old.line)
-            } else {
-                format!("run {} call {}", old.run, old.call)
-            };
-            out.line(format_args!("         first in {}, {place}", clean_line(&first.source)))?;
+            out.line(format_args!("         first in {}", clean_line(&place(&first.source, old))))?;
         }
         Ok(())
     }

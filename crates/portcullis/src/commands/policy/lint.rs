@@ -1,7 +1,7 @@
 //! `portcullis policy lint`: what stands in a bundle and is probably not meant.
 
 use annotate_snippets::Level;
-use portcullis_core::bundle::Lint;
+use portcullis_core::bundle::{Bundle, Lint};
 use serde_json::json;
 
 use crate::bundle::{BundleArg, Opened};
@@ -33,9 +33,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let opened = args.bundle.open()?;
-    let mut lints = opened.bundle.lint();
-    lints.extend(portcullis_access::lint(&opened.bundle));
-    lints.extend(portcullis_guards::contracts::lint(&opened.bundle));
+    let mut lints = all(&opened.bundle);
     lints.retain(|lint| !args.allow.iter().any(|name| name == lint.name));
     let mut out = Out::new();
     for lint in &lints {
@@ -49,6 +47,14 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     out.finish()?;
     Ok(if lints.is_empty() { exit::YES } else { exit::NO })
+}
+
+/// All lints of a bundle.
+pub(super) fn all(bundle: &Bundle) -> Vec<Lint> {
+    let mut lints = bundle.lint();
+    lints.extend(portcullis_access::lint(bundle));
+    lints.extend(portcullis_guards::contracts::lint(bundle));
+    lints
 }
 
 fn show(out: &mut Out, lint: &Lint, opened: &Opened, global: &Global) -> Result<(), Failure> {

@@ -15,10 +15,11 @@ use portcullis_console::policies::{Fields, Proposal, encoded};
 use portcullis_ledger::{ApprovalFilter, ApprovalRow, ApprovalState};
 
 use super::super::super::queries::read;
+use super::super::Seen;
 use super::super::desk::{self, Standing};
 use super::super::visitor::{Form, Visitor};
-use super::super::{Seen, page};
 use super::{fields_of, with_fields};
+use crate::state_file;
 
 /// How often something happened before it becomes a draft.
 const TIMES_MIN: u64 = 5;
@@ -197,7 +198,7 @@ pub(in super::super) async fn dismiss(State(seen): State<Seen>, visitor: Visitor
     }
     let written = serde_json::to_vec(&all)
         .map_err(io::Error::other)
-        .and_then(|bytes| page::write_private(&file(&seen), &bytes));
+        .and_then(|bytes| state_file::write_private(&file(&seen), &bytes));
     match written {
         Ok(()) => Redirect::to("/policies").into_response(),
         Err(error) => super::trouble(&seen, &visitor, &error.to_string()).await,

@@ -63,7 +63,7 @@ pub(super) fn draft(visitor: &Visitor, standing: &Standing, told: Option<Told>) 
         csrf: visitor.session.csrf.clone(),
         base: standing.digest(),
         shown: standing.digest(),
-        closed: standing.closed.as_ref().map(desk::Closed::sentence),
+        closed: standing.closed.as_ref().map(desk::sentence),
         may: visitor.session.role >= Role::Editor,
         told,
     }

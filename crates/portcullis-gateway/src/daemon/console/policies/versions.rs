@@ -1,7 +1,5 @@
 //! Versions of the bundle: what each changed, and how it is put back.
 
-use std::collections::BTreeSet;
-
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -12,7 +10,7 @@ use portcullis_console::policies::{self as pages, Compared, Version as Shown};
 use serde::Deserialize;
 
 use super::super::desk::check::differences;
-use super::super::desk::{self, Changes, Depth, Files, Standing, Version, check, short};
+use super::super::desk::{self, Depth, Files, Standing, Version, changes_between, check, short};
 use super::super::visitor::{Form, Visitor};
 use super::super::{Seen, page};
 use super::{Pressed, draft, press_save, trouble};
@@ -24,7 +22,8 @@ pub(in super::super) struct Which {
 
 /// All versions, the newest first.
 pub(super) fn listed(seen: &Seen, standing: &Standing) -> Result<Vec<Shown>, String> {
-    let all = seen.console.desk.versions().list().map_err(|error| error.to_string())?;
+    let all =
+        seen.console.desk.versions().list(standing.source.as_deref()).map_err(|error| error.to_string())?;
     let digest = standing.digest();
     // The same files may have been in force before: the latest of them is what is in force.
     let now = all.iter().find(|version| version.digest == digest).map(|version| version.number);
@@ -42,26 +41,19 @@ fn shown(version: &Version, now: Option<u64>) -> Shown {
     }
 }
 
-/// The changes that make the files those of a version. Files that the console does not write stay as they are.
-fn changes_to(standing: &Standing, files: &Files) -> Changes {
-    let paths: BTreeSet<&String> = standing.files.keys().chain(files.keys()).collect();
-    paths
-        .into_iter()
-        .filter(|path| desk::is_own_path(path) && standing.files.get(*path) != files.get(*path))
-        .map(|path| {
-            let text = files.get(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-            (path.clone(), text)
-        })
-        .collect()
-}
-
 /// A version, its files, and what it had changed then.
-fn read(seen: &Seen, number: u64) -> Result<Option<(Version, Files, Option<Files>)>, String> {
+fn read(
+    seen: &Seen,
+    standing: &Standing,
+    number: u64,
+) -> Result<Option<(Version, Files, Option<Files>)>, String> {
     let failed = |error: std::io::Error| error.to_string();
     let versions = seen.console.desk.versions();
-    let Some(version) = versions.get(number).map_err(failed)? else { return Ok(None) };
+    // A version of another bundle is none of this one.
+    let all = versions.list(standing.source.as_deref()).map_err(failed)?;
+    let Some(version) = all.into_iter().find(|version| version.number == number) else { return Ok(None) };
     let files = versions.files(&version).map_err(failed)?;
-    let before = match versions.get(number.saturating_sub(1)).map_err(failed)? {
+    let before = match versions.before(&version).map_err(failed)? {
         Some(before) => Some(versions.files(&before).map_err(failed)?),
         None => None,
     };
@@ -84,12 +76,12 @@ async fn compared(seen: &Seen, visitor: Visitor, number: u64, told: Option<Told>
         Ok(standing) => standing,
         Err(why) => return trouble(seen, &visitor, &why).await,
     };
-    let (version, files, before) = match read(seen, number) {
+    let (version, files, before) = match read(seen, &standing, number) {
         Ok(Some(found)) => found,
         Ok(None) => return page::nothing_here(State(seen.clone()), visitor).await,
         Err(why) => return trouble(seen, &visitor, &why).await,
     };
-    let checked = match check(seen, &standing, &changes_to(&standing, &files), Depth::Runs).await {
+    let checked = match check(seen, &standing, &changes_between(&standing.files, &files), Depth::Runs).await {
         Ok(checked) => checked,
         Err(why) => return trouble(seen, &visitor, &why).await,
     };
@@ -114,12 +106,12 @@ pub(in super::super) async fn roll_back(State(seen): State<Seen>, visitor: Visit
         Ok(standing) => standing,
         Err(why) => return trouble(&seen, &visitor, &why).await,
     };
-    let files = match read(&seen, number) {
+    let files = match read(&seen, &standing, number) {
         Ok(Some((_, files, _))) => files,
         Ok(None) => return page::nothing_here(State(seen), visitor).await,
         Err(why) => return trouble(&seen, &visitor, &why).await,
     };
-    let changes = changes_to(&standing, &files);
+    let changes = changes_between(&standing.files, &files);
     let checked = match check(&seen, &standing, &changes, Depth::Files).await {
         Ok(checked) => checked,
         Err(why) => return trouble(&seen, &visitor, &why).await,
