@@ -118,7 +118,7 @@ const REASONS: &[&str] = &[
     "that|this is what|how|why",
     "we had|got|have|saw|were|are",
     "they|it had|have|has already? a|its|their own",
-    "after last|tuesday's|monday's|friday's|wednesday's|thursday's|yesterday's|the|that|this|our incident|outage|audit|week's|mess|accident|breach|disaster?",
+    "after last|tuesday's|monday's|friday's|wednesday's|thursday's|yesterday's|the|that|this|our incident|outage|audit|week's|mess|accident|breach|disaster",
     "they know",
     "people were|are",
     "i think|guess|know|believe",

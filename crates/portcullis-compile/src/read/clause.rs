@@ -304,7 +304,12 @@ fn aside(context: &mut Context<'_>, found: &Found) {
 
 /// `admins are exempt from this`: the rules of the sentence before it are not for them. Whether it is one.
 fn exemption(context: &mut Context<'_>, found: &Found) -> bool {
-    let roles: Vec<String> = found.who.about.iter().chain(&found.who.except).chain(&found.who.only).cloned().collect();
+    let mut roles: Vec<String> =
+        found.who.about.iter().chain(&found.who.except).chain(&found.who.only).cloned().collect();
+    let verb = found.look.find(&["is|are exempt|exempted|excluded|excepted|unaffected"]);
+    if let Some(verb) = verb.filter(|_| roles.is_empty()) {
+        roles = super::names::roles(&found.look, found.topic..verb.start);
+    }
     let says = found
         .look
         .find(&["exempt|exempted|override|excluded|excepted|unaffected", "not|doesn't|don't apply|bound|affected|for"])
