@@ -268,6 +268,14 @@ fn examples(test: &Test) -> Vec<Value> {
                 .flat_map(|name| [format!("/a/b/{name}"), format!("/a/b/{name}x"), format!("/a/{name}/b")]);
             near.map(Value::from).collect()
         }
+        Test::Starts(starts) => {
+            let near = starts.iter().flat_map(|start| [format!("{start}1"), format!("x{start}1")]);
+            near.chain(["something else".to_owned()]).map(Value::from).collect()
+        }
+        Test::Contains(parts) => {
+            let near = parts.iter().flat_map(|part| [part.clone(), format!("one {part} two")]);
+            near.chain(["something else".to_owned()]).map(Value::from).collect()
+        }
         Test::Given => vec![json!("given"), json!(""), json!("  ")],
         Test::Items(_, count) => {
             let list = |count: u32| {

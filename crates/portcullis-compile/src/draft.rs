@@ -89,6 +89,9 @@ pub struct Question {
     pub default: Option<String>,
     /// How an answer is put into the request.
     pub put: Put,
+    /// Readings of the sentence, in canonical sentences. The number of one is an answer, and never a default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offers: Vec<String>,
 }
 
 /// How an answer changes the request.
@@ -137,6 +140,8 @@ pub enum Topic {
     Enforceable,
     /// What becomes of a call that lacks the argument.
     Missing,
+    /// Whether a sentence was read rightly, of which some words were not.
+    Reading,
     /// A further rule that tests do not tell from this one.
     Mutant,
 }

@@ -234,6 +234,8 @@ fn expression(condition: &Condition, used: &mut Vec<&'static str>) -> String {
                 ),
                 Test::Under(folders) => ("under", format!("under({value}, {})", texts(folders))),
                 Test::Named(names) => ("named", format!("named({value}, {})", lower(names))),
+                Test::Starts(starts) => ("starts", format!("starts({value}, {})", lower(starts))),
+                Test::Contains(parts) => ("contains", format!("contains({value}, {})", lower(parts))),
                 Test::Given => ("given", format!("given({value})")),
                 Test::Items(compare, count) => {
                     ("items", format!("compare(items({value}), \"{}\", {count})", compare.sign()))
@@ -352,6 +354,36 @@ const HELPERS: &[Helper] = &[
             return str(one).lower() in values
         return None
     return each(value, test)
+",
+    },
+    Helper {
+        name: "starts",
+        needs: &["each"],
+        text: "def starts(value, starts):
+    def test(one):
+        if type(one) != \"string\":
+            return None
+        text = one.lstrip().lower()
+        for start in starts:
+            if text.startswith(start):
+                return True
+        return False
+    return each(value, test)
+",
+    },
+    Helper {
+        name: "contains",
+        needs: &[],
+        text: "def contains(value, parts):
+    texts = value if type(value) == \"list\" else [value]
+    for text in texts:
+        if type(text) != \"string\":
+            return None
+    for text in texts:
+        for part in parts:
+            if part in text.lower():
+                return True
+    return False
 ",
     },
     Helper {

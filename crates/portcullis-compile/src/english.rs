@@ -1,4 +1,7 @@
 //! Rules in plain English: what was understood, in other words than the request's.
+//!
+//! The sentences are *canonical*: `read::canonical` reads each of them back into the same rule, so that a sentence can be
+//! offered as an answer. What is written here is read there; a property test holds both.
 
 use std::fmt::Write as _;
 
@@ -73,10 +76,12 @@ pub fn condition(condition: &Condition) -> String {
             }
             Condition::Argument(name, test) => format!("`{name}` {}", tested(test, false)),
             Condition::At(times) => format!("the time is not {}", timed(times)),
-            other => format!("it is not so that {}", self::condition(other)),
+            other => format!("it is not so that ({})", self::condition(other)),
         },
-        Condition::Any(all) => all.iter().map(self::condition).collect::<Vec<_>>().join(", or "),
-        Condition::All(all) => all.iter().map(self::condition).collect::<Vec<_>>().join(", and "),
+        Condition::Any(all) => format!("({})", all.iter().map(self::condition).collect::<Vec<_>>().join("; or ")),
+        Condition::All(all) => {
+            format!("({})", all.iter().map(self::condition).collect::<Vec<_>>().join("; and "))
+        }
     }
 }
 
@@ -89,6 +94,12 @@ fn tested(test: &Test, holds: bool) -> String {
         Test::InDomain(domains, false) => format!("{is} at exactly {}", list(domains, "or", true)),
         Test::Under(folders) => format!("{is} in the folder {}", list(folders, "or", true)),
         Test::Named(names) => format!("{is} a file named {}", list(names, "or", true)),
+        Test::Starts(starts) => {
+            format!("{} {}", if holds { "begins with" } else { "does not begin with" }, list(starts, "or", true))
+        }
+        Test::Contains(parts) => {
+            format!("{} {}", if holds { "contains" } else { "does not contain" }, list(parts, "or", true))
+        }
         Test::Given => (if holds { "is given" } else { "is missing or empty" }).to_owned(),
         Test::Items(compare, count) => {
             format!("{} {} {count} entries", if holds { "has" } else { "does not have" }, compared(*compare))

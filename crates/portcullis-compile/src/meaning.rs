@@ -194,6 +194,21 @@ fn tested(test: &Test, value: &Value) -> Option<bool> {
             };
             Some(values.iter().any(|value| value.to_lowercase() == text))
         }),
+        Test::Starts(starts) => each(value, false, |one| {
+            let text = one.as_str()?.trim_start().to_lowercase();
+            Some(starts.iter().any(|start| text.starts_with(&start.to_lowercase())))
+        }),
+        // One entry of a list that has it is enough, as it is for a text.
+        Test::Contains(parts) => {
+            let texts: Vec<String> = match value {
+                Value::String(text) => vec![text.to_lowercase()],
+                Value::Array(items) => {
+                    items.iter().map(|item| item.as_str().map(str::to_lowercase)).collect::<Option<_>>()?
+                }
+                _ => return None,
+            };
+            Some(parts.iter().any(|part| texts.iter().any(|text| text.contains(&part.to_lowercase()))))
+        }
         Test::InDomain(domains, below) => each(value, true, |one| {
             let host = host_of(one.as_str()?)?;
             Some(domains.iter().any(|domain| {

@@ -72,6 +72,10 @@ pub enum Test {
     Under(Vec<String>),
     /// A path whose last part has one of these names; `*` at the beginning stands for any.
     Named(Vec<String>),
+    /// A text that begins with one of these, whatever the case.
+    Starts(Vec<String>),
+    /// A text that has one of these in it, whatever the case.
+    Contains(Vec<String>),
     /// Given, and not empty.
     Given,
     /// A list, or a text of parts with commas, with so many entries.

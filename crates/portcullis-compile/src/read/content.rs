@@ -351,6 +351,9 @@ const FILLERS: &[&str] = &[
     "ahead",
     "session",
     "run",
+    "whoever",
+    "made",
+    "whether",
     "conversation",
     "chat",
 ];
@@ -393,6 +396,17 @@ pub(super) const VAGUE_AMOUNTS: &[&str] = &[
 /// Words that leave the meaning open.
 pub(super) const VAGUE: &[&str] = &[
     "suspicious",
+    "protected",
+    "specially",
+    "special",
+    "usual",
+    "funny",
+    "fancy",
+    "vip",
+    "crazy",
+    "silly",
+    "sloppy",
+    "high-risk",
     "unusual",
     "strange",
     "odd",
@@ -443,6 +457,9 @@ pub(super) const VAGUE: &[&str] = &[
 /// Words that leave open who is meant.
 pub(super) const VAGUE_WHO: &[&str] = &[
     "authorised",
+    "usual",
+    "named",
+    "senior",
     "authorized",
     "trusted",
     "qualified",

@@ -1,56 +1,79 @@
 //! How many, how much, and how much without a person.
 
-use super::clause::{Found, words_of};
+use super::clause::{Found, people_of};
 use super::context::Context;
-use super::lexicon::{is_filler, sense};
+use super::frames::{Frame, Made};
+use super::lexicon::{is_filler, parts, sense};
 use super::quantity::{Quantity, Says};
 use super::scope::{ACTORS, CALLS, RETURNING, Scope, scope};
 use super::tools::{argument, is_number, money_arguments, unit_of};
+use super::words::Word;
 use crate::draft::{Put, Topic};
 use crate::rule::{Asks, Compare, Condition, Number, Past, Stop, Test, Window};
-use crate::spec::{Argument, Tool};
+use crate::spec::Argument;
 
 /// Whether a clause limits something although it has no number that was read.
 pub(super) fn is_limit(found: &Found) -> bool {
-    found.look.find(&["limit|limits|capped|cap|rate-limit|ratelimit"]).is_some()
+    found.look.find_left(&["limit|limits|capped|cap|rate-limit|ratelimit"]).is_some()
+}
+
+/// Amounts that only say which calls are meant.
+pub(super) fn filters(context: &mut Context<'_>, frame: &Frame<'_, '_>) -> Vec<Condition> {
+    let mut when: Vec<Condition> = age(frame.found).into_iter().collect();
+    if !when.is_empty() {
+        return when;
+    }
+    for quantity in frame.found.quantities.clone() {
+        when.extend(compared(context, frame, &quantity, false));
+        when.extend(currency_of(context, frame, &quantity));
+    }
+    when
 }
 
 /// Holds what has to be approved.
-pub(super) fn approval(context: &mut Context<'_>, found: &mut Found) -> bool {
-    let Some(approval) = found.approval.clone() else { return false };
+pub(super) fn approval(context: &mut Context<'_>, frame: &mut Frame<'_, '_>) -> Vec<Made> {
+    let Some(approval) = frame.found.approval.clone() else { return Vec::new() };
     if let Some(vague) = &approval.vague {
-        let text = format!("who approves: who is `{}`? name a role", words_of(found, vague));
-        context.ask(Topic::Who, found.place(vague), text, Put::Replace);
+        let text = format!("who approves: who is `{}`? name a role", frame.found.words(vague));
+        context.ask(Topic::Who, frame.found.place(vague), text, Put::Replace);
     }
-    let tools = found.tools.clone();
-    let Some(tool) = tools.first().and_then(|tool| context.tools.spec.tool(tool)) else { return false };
-    let mut when = found.filters(true);
-    if !found.who.only.is_empty() {
-        when.push(Condition::Not(Box::new(Condition::Role(found.who.only.clone()))));
+    let mut when = people_of(&frame.found.who);
+    let inverted = |found: &Found, words: &[usize]| words.iter().min().is_some_and(|at| found.inverted(*at));
+    for value in &frame.values {
+        let said = Condition::Argument(value.argument.clone(), value.test.clone());
+        when.push(if inverted(frame.found, &value.words) { Condition::Not(Box::new(said)) } else { said });
     }
-    for quantity in found.quantities.clone() {
-        let Some(condition) = compared(context, found, tool, &quantity, false) else { return true };
+    if let Some(times) = &frame.found.timing.times {
+        let said = Condition::At(times.clone());
+        let at = frame.found.timing.at.as_ref().map_or(0, |at| at.start);
+        when.push(if frame.found.inverted(at) { Condition::Not(Box::new(said)) } else { said });
+    }
+    if !frame.found.who.only.is_empty() {
+        when.push(Condition::Not(Box::new(Condition::Role(frame.found.who.only.clone()))));
+    }
+    for quantity in frame.found.quantities.clone() {
+        let Some(condition) = compared(context, frame, &quantity, false) else { return Vec::new() };
         if quantity.currency.is_some() {
-            context.last_amount = Some(quantity);
+            context.last_amount = Some(quantity.clone());
         }
         when.push(condition);
+        when.extend(currency_of(context, frame, &quantity));
     }
     let by = match approval.by.as_slice() {
         [] => None,
         [one] => Some(one.clone()),
         [first, ..] => {
             let text = format!("one of {} approves; which role?", approval.by.join(", "));
-            context.ask_or(Topic::Who, found.place(&approval.range), text, first, Put::Choice);
+            context.ask_or(Topic::Who, frame.found.place(&approval.range), text, first, Put::Choice);
             Some(first.clone())
         }
     };
-    missing(context, found, &when);
-    context.rule(found.sentence.clone(), &tools, when, None, Stop::Hold(by));
-    true
+    missing(context, frame.found, &when);
+    vec![Made { when, past: None, stop: Stop::Hold(by) }]
 }
 
 /// What becomes of a call that lacks an argument by which it is judged.
-pub(super) fn missing(context: &mut Context<'_>, found: &Found, when: &[Condition]) {
+fn missing(context: &mut Context<'_>, found: &Found, when: &[Condition]) {
     let optional = when.iter().find_map(|condition| match condition {
         Condition::Argument(argument, Test::Compares(..)) => Some(argument.clone()),
         _ => None,
@@ -61,10 +84,13 @@ pub(super) fn missing(context: &mut Context<'_>, found: &Found, when: &[Conditio
     }
 }
 
-/// `not twice`, `only once`, `not again within an hour`, `10 minutes between two`.
-pub(super) fn repeated(context: &mut Context<'_>, found: &mut Found) -> Option<bool> {
-    let once = found.look.find(&[
+/// `not twice`, `only once`, `not again within an hour`.
+pub(super) fn repeated(context: &mut Context<'_>, frame: &mut Frame<'_, '_>) -> Option<Vec<Made>> {
+    let found = &mut *frame.found;
+    let negative = found.negative();
+    let once = found.look.find_left(&[
         "twice",
+        "thrice",
         "more than once",
         "only once",
         "at most once",
@@ -80,133 +106,194 @@ pub(super) fn repeated(context: &mut Context<'_>, found: &mut Found) -> Option<b
     ])?;
     let at_most = match found.look.text(once.start) {
         // `at most twice a day`
-        "twice" if !found.negative && found.look.find(&["at most", "maximum", "up to", "only"]).is_some() => {
-            2
-        }
+        "twice" if !negative && found.look.find(&["at most", "maximum|max|tops", "up to", "only"]).is_some() => 2,
         "twice" if found.look.phrase_at(once.start.wrapping_sub(2), "more than twice").is_some() => 2,
-        "again" | "double" | "duplicate" | "duplicates" | "twice" if !found.negative => return None,
-        "once" if found.only == 0 && !found.negative && found.window.is_none() => return None,
+        "twice" if !negative && found.window.is_some() => 2,
+        "thrice" => 3,
+        "again" | "double" | "duplicate" | "duplicates" | "twice" if !negative => return None,
+        "once" if found.mood.only.is_none() && !negative && found.window.is_none() => return None,
         _ => 1,
     };
     found.look.take(once);
-    found.only = 0;
-    Some(count(context, found, at_most))
+    found.mood.only = None;
+    Some(count(context, frame, at_most))
 }
 
 /// Reads limits: of a number of calls, of an amount, of entries.
-pub(super) fn read(context: &mut Context<'_>, found: &mut Found) -> bool {
-    if found.quantities.is_empty() {
-        let place = found.span.clone();
-        context.ask(Topic::Amount, place, "how many, or how much?", Put::Append);
-        return true;
-    }
-    let total = found
+pub(super) fn read(context: &mut Context<'_>, frame: &mut Frame<'_, '_>) -> Vec<Made> {
+    let total = frame
+        .found
         .look
-        .find(&[
-            "in total",
-            "altogether",
-            "total",
-            "sum",
-            "combined",
-            "overall",
-            "cumulative|cumulatively",
-            "together",
-            "in sum",
-            "aggregate",
-        ])
+        .find(&["in total", "altogether|total|sum|combined|overall|cumulative|cumulatively|together|aggregate", "in sum", "added up", "adds|add up"])
         .is_some();
-    for quantity in found.quantities.clone() {
-        limit(context, found, &quantity, total);
+    let quantities = frame.found.quantities.clone();
+    if let [low, high] = quantities.as_slice()
+        && let Some(made) = span(context, frame, low, high)
+    {
+        return made;
     }
-    true
+    quantities.iter().flat_map(|quantity| limit(context, frame, quantity, total)).collect()
 }
 
-fn limit(context: &mut Context<'_>, found: &mut Found, quantity: &Quantity, total: bool) {
-    let tools = found.tools.clone();
-    let Some(tool) = tools.first().and_then(|tool| context.tools.spec.tool(tool)) else { return };
-    let unit = found.look.text(quantity.unit).to_owned();
-    let is_age = age(found).is_some() && quantity.currency.is_none();
-    if is_age {
-        let mut when = found.filters(true);
-        when.extend(age(found));
-        context.rule(found.sentence.clone(), &tools, when, None, Stop::Deny);
-        return;
+/// `between 2 and 40`, `within 2-40`: neither less nor more.
+fn span(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, low: &Quantity, high: &Quantity) -> Option<Vec<Made>> {
+    let look = &frame.found.look;
+    let joined = high.range.start == low.range.end + 1
+        && look.is_any(low.range.end, &["-", "–", "—", "to", "and"])
+        && low.says == Says::Bare;
+    let led = look.is_any(low.range.start.wrapping_sub(1), &["between", "within", "from", "range", "of", "in"]);
+    if !joined || !led || low.value >= high.value || frame.found.negative() {
+        return None;
     }
-    if quantity.currency.is_none() && !unit.ends_with('%') {
-        let words = found.look.slice(quantity.unit..(quantity.unit + 2).min(found.look.len()));
-        let own = argument(tool, words.get(..1).unwrap_or_default()).or_else(|| argument(tool, &words));
-        let counted = own.filter(|own| own.kind == "array" || is_number(own));
-        let named = CALLS.contains(&unit.as_str())
-            || super::lexicon::parts(&tool.name).iter().any(|part| sense(part) == sense(&unit));
-        match counted {
-            Some(own) if own.kind == "array" => return items(context, found, own, quantity),
-            Some(own) if !named && found.window.is_none() => return number(context, found, own, quantity),
-            _ => {}
+    let unit = look.text(high.unit).to_owned();
+    let (low, high) = (
+        Quantity { says: Says::AtLeast, unit: high.unit, currency: high.currency.clone(), ..low.clone() },
+        Quantity { says: Says::AtMost, ..high.clone() },
+    );
+    let mut made = Vec::new();
+    for quantity in [&low, &high] {
+        match of_argument(context, frame, quantity, &unit) {
+            Some(more) => made.extend(more),
+            None => made.extend(bound(context, frame, quantity)),
         }
-        let numeric = numeric_named(found, tool, quantity);
-        match numeric {
-            Some(own) if !named && found.window.is_none() => return number(context, found, own, quantity),
-            _ => {}
+    }
+    Some(made)
+}
+
+/// Who, which values and when: what a limit is about.
+fn about(frame: &Frame<'_, '_>) -> Vec<Condition> {
+    let mut when = people_of(&frame.found.who);
+    let money = frame.found.quantities.iter().any(|quantity| quantity.currency.is_some());
+    for value in &frame.values {
+        // The currency goes with its amount.
+        if money && parts(&value.argument).iter().any(|part| part == "currency") {
+            continue;
+        }
+        let said = Condition::Argument(value.argument.clone(), value.test.clone());
+        let inverted = value.words.iter().min().is_some_and(|at| frame.found.inverted(*at));
+        when.push(if inverted { Condition::Not(Box::new(said)) } else { said });
+    }
+    if let Some(times) = &frame.found.timing.times {
+        when.push(Condition::At(times.clone()));
+    }
+    when
+}
+
+fn limit(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, quantity: &Quantity, total: bool) -> Vec<Made> {
+    if quantity.currency.is_none() && let Some(age) = age(frame.found) {
+        let mut when = about(frame);
+        when.push(age);
+        return vec![Made::deny(when)];
+    }
+    let percent = frame.found.look.is_any(quantity.unit, &["%", "percent", "per", "pct"]);
+    let unit = frame.found.look.text(quantity.unit).to_owned();
+    if quantity.currency.is_none() && !unit.ends_with('%') && !percent {
+        if let Some(made) = of_argument(context, frame, quantity, &unit) {
+            return made;
+        }
+        if !counts_calls(frame, quantity, &unit) {
+            let numbers = frame.tool.arguments.iter().any(is_number);
+            if quantity.says == Says::Bare || !numbers {
+                let words = frame.found.words(&quantity.range);
+                context.unplaced.push((words, frame.found.place(&quantity.range)));
+                return Vec::new();
+            }
+            return bound(context, frame, quantity);
         }
         let most = match quantity.says {
             Says::Under => quantity.value.0 / Number::ONE - 1,
-            Says::AtLeast if found.negative => quantity.value.0 / Number::ONE - 1,
+            Says::AtLeast if frame.found.negative() => quantity.value.0 / Number::ONE - 1,
             _ => quantity.value.0 / Number::ONE,
         };
-        count(context, found, u32::try_from(most.max(0)).unwrap_or(u32::MAX));
-        return;
+        return count(context, frame, u32::try_from(most.max(0)).unwrap_or(u32::MAX));
     }
-    let scope = scope(found, tool);
-    let sums = total || found.window.is_some() && !scope.single;
-    if sums {
-        sum(context, found, tool, quantity, scope);
-        return;
+    let scope = scope(frame.found, frame.tool);
+    if total || frame.found.window.is_some() && !scope.single && quantity.currency.is_some() {
+        return sum(context, frame, quantity, scope);
     }
-    let Some(condition) = compared(context, found, tool, quantity, true) else { return };
-    let mut when = found.filters(true);
+    bound(context, frame, quantity)
+}
+
+/// Whether a number is one of calls.
+fn counts_calls(frame: &Frame<'_, '_>, quantity: &Quantity, unit: &str) -> bool {
+    let found = &*frame.found;
+    let noun = (quantity.unit..(quantity.unit + 3).min(found.look.len())).any(|at| {
+        let sense = found.look.sense(at);
+        !is_filler(found.look.text(at)) && parts(&frame.tool.name).iter().any(|part| super::lexicon::sense(part) == sense)
+    });
+    let limited = quantity.says != Says::Bare || is_limit(found) || found.mood.only.is_some() || found.negative();
+    CALLS.contains(&unit) || found.window.is_some() || noun && limited
+}
+
+/// A limit on an argument.
+fn bound(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, quantity: &Quantity) -> Vec<Made> {
+    let Some(condition) = compared(context, frame, quantity, true) else { return Vec::new() };
+    let mut when = about(frame);
     when.push(condition);
-    if let Some(condition) = currency_of(context, found, tool, quantity) {
-        when.push(condition);
-    }
-    missing(context, found, &when);
-    let tentative = !found.negative && found.only == 0 && !found.must && quantity.says == Says::AtMost;
-    let id = context.rule(found.sentence.clone(), &tools, when, None, Stop::Deny);
+    when.extend(currency_of(context, frame, quantity));
+    missing(context, frame.found, &when);
+    let mood = &frame.found.mood;
+    let tentative = mood.bans.is_none() && mood.only.is_none() && mood.must.is_none() && quantity.says == Says::AtMost;
     if tentative {
-        context.tentative.push(id);
+        context.tentative_next = true;
     }
     context.last_amount = Some(quantity.clone());
+    vec![Made::deny(when)]
+}
+
+/// A limit on a number, or on the entries of a list, that is an argument.
+fn of_argument(
+    context: &mut Context<'_>,
+    frame: &mut Frame<'_, '_>,
+    quantity: &Quantity,
+    unit: &str,
+) -> Option<Vec<Made>> {
+    let tool = frame.tool;
+    let look = &frame.found.look;
+    let words = look.slice(quantity.unit..(quantity.unit + 2).min(look.len()));
+    let own = argument(tool, words.get(..1).unwrap_or_default()).or_else(|| argument(tool, &words));
+    let counted = own.filter(|own| own.kind == "array" || is_number(own));
+    let named = CALLS.contains(&unit) || parts(&tool.name).iter().any(|part| sense(part) == sense(unit));
+    let numeric = match counted {
+        Some(own) if own.kind == "array" => {
+            let most = u32::try_from(quantity.value.0 / Number::ONE).unwrap_or(u32::MAX);
+            let mut when = about(frame);
+            when.push(Condition::Argument(own.name.clone(), Test::Items(fires(quantity, frame.found.negative()), most)));
+            let unit = quantity.unit;
+            frame.found.look.take(unit..unit + 1);
+            return Some(vec![Made::deny(when)]);
+        }
+        Some(own) => Some(own),
+        None => numeric_named(frame.found, frame),
+    };
+    let own = numeric.filter(|_| !named && frame.found.window.is_none())?;
+    let mut when = about(frame);
+    when.push(Condition::Argument(
+        own.name.clone(),
+        Test::Compares(fires(quantity, frame.found.negative()), quantity.value),
+    ));
+    missing(context, frame.found, &when);
+    Some(vec![Made::deny(when)])
 }
 
 /// A number argument that is named anywhere in the clause.
-fn numeric_named<'t>(found: &Found, tool: &'t Tool, quantity: &Quantity) -> Option<&'t Argument> {
-    let words = found.look.slice(0..found.look.len());
-    let words: Vec<_> = words.into_iter().filter(|word| !is_filler(&word.text)).collect();
-    let _ = quantity;
-    let fits = |own: &&Argument| {
-        is_number(own) && {
-            let parts = super::lexicon::parts(&own.name);
-            words.iter().any(|word| parts.iter().any(|part| sense(part) == word.sense && part.len() > 2))
-        }
+fn numeric_named<'t>(found: &Found, frame: &Frame<'_, 't>) -> Option<&'t Argument> {
+    let words: Vec<&Word> =
+        found.look.slice(0..found.look.len()).into_iter().filter(|word| !is_filler(&word.text)).collect();
+    let fits = |own: &&'t Argument| {
+        let described = own.description.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+        let named: Vec<String> =
+            parts(&own.name).into_iter().chain(described).filter(|part| part.len() > 2).map(|part| sense(&part)).collect();
+        is_number(own) && words.iter().any(|word| named.contains(&word.sense))
     };
-    tool.arguments.iter().find(fits)
-}
-
-fn items(context: &mut Context<'_>, found: &mut Found, own: &Argument, quantity: &Quantity) {
-    let most = u32::try_from(quantity.value.0 / Number::ONE).unwrap_or(u32::MAX);
-    let compare = fires(quantity, found.negative);
-    let mut when = found.filters(true);
-    when.push(Condition::Argument(own.name.clone(), Test::Items(compare, most)));
-    let unit = quantity.unit;
-    found.look.take(unit..unit + 1);
-    context.rule(found.sentence.clone(), &found.tools, when, None, Stop::Deny);
-}
-
-fn number(context: &mut Context<'_>, found: &mut Found, own: &Argument, quantity: &Quantity) {
-    let compare = fires(quantity, found.negative);
-    let mut when = found.filters(true);
-    when.push(Condition::Argument(own.name.clone(), Test::Compares(compare, quantity.value)));
-    missing(context, found, &when);
-    context.rule(found.sentence.clone(), &found.tools, when, None, Stop::Deny);
+    let all: Vec<&Argument> = frame.tool.arguments.iter().filter(fits).collect();
+    match all.as_slice() {
+        [one] => Some(one),
+        _ => all.into_iter().find(|own| {
+            let own: Vec<String> = parts(&own.name).iter().map(|part| sense(part)).collect();
+            words.iter().any(|word| own.contains(&word.sense))
+        }),
+    }
 }
 
 /// When a limit stops a call: at most 5 stops what is over, `not 5 or more` what is at least 5.
@@ -233,15 +320,15 @@ fn fires(quantity: &Quantity, negative: bool) -> Compare {
 /// The condition that an amount is beyond a limit.
 fn compared(
     context: &mut Context<'_>,
-    found: &Found,
-    tool: &Tool,
+    frame: &Frame<'_, '_>,
     quantity: &Quantity,
     limits: bool,
 ) -> Option<Condition> {
-    let own = amount_argument(context, found, tool, quantity)?;
+    let found = &*frame.found;
+    let own = amount_argument(context, frame, quantity)?;
     let value = in_unit(context, found, own, quantity)?;
     let compare = match (quantity.says, limits) {
-        (_, true) => fires(quantity, found.negative),
+        (_, true) => fires(quantity, found.negative()),
         (Says::AtLeast, false) => Compare::AtLeast,
         (Says::Under, false) => Compare::Under,
         (Says::AtMost, false) => Compare::AtMost,
@@ -252,15 +339,15 @@ fn compared(
 
 fn amount_argument<'t>(
     context: &mut Context<'_>,
-    found: &Found,
-    tool: &'t Tool,
+    frame: &Frame<'_, 't>,
     quantity: &Quantity,
 ) -> Option<&'t Argument> {
+    let (found, tool) = (&*frame.found, frame.tool);
     let candidates = if quantity.currency.is_some() { money_arguments(tool) } else { Vec::new() };
     if let [one] = candidates.as_slice() {
         return Some(one);
     }
-    if let Some(own) = numeric_named(found, tool, quantity) {
+    if let Some(own) = numeric_named(found, frame) {
         return Some(own);
     }
     let numbers: Vec<&Argument> = tool.arguments.iter().filter(|own| is_number(own)).collect();
@@ -298,10 +385,10 @@ fn in_unit(context: &mut Context<'_>, found: &Found, own: &Argument, quantity: &
 /// Where a tool has an argument for the currency, the limit is about the one that is named.
 fn currency_of(
     context: &mut Context<'_>,
-    found: &Found,
-    tool: &Tool,
+    frame: &Frame<'_, '_>,
     quantity: &Quantity,
 ) -> Option<Condition> {
+    let (found, tool) = (&*frame.found, frame.tool);
     let wanted = quantity.currency.clone().filter(|code| !code.is_empty())?;
     let own = tool
         .arguments
@@ -330,9 +417,16 @@ pub(super) fn age(found: &Found) -> Option<Condition> {
             && quantity.says != Says::Bare
             && (5..=120).contains(&(quantity.value.0 / Number::ONE))
     })?;
+    if found.look.is_any(quantity.unit, &["%", "percent", "pct"]) {
+        return None;
+    }
     let years = found.look.is_any(quantity.unit, &["years", "year"])
         || found.look.find(&["aged|age|older|younger|old"]).is_some();
-    let stands_before = quantity.range.start <= 6 || years;
+    const OLD: &[&str] = &[
+        "customer", "customers", "user", "users", "people", "persons", "guests", "members", "patients", "clients", "those",
+        "buyers", "drivers", "anyone", "anybody", "children", "minors", "person", "who", "are",
+    ];
+    let stands_before = found.look.is_any(quantity.range.start.wrapping_sub(1), OLD) || years;
     let is_count = CALLS.contains(&found.look.text(quantity.unit)) || found.window.is_some();
     if !people
         || is_count
@@ -348,96 +442,73 @@ pub(super) fn age(found: &Found) -> Option<Condition> {
         Says::AtLeast | Says::Bare => Compare::AtLeast,
     };
     let condition = Condition::Attribute("age".to_owned(), compare, quantity.value);
-    let inverse = found.only > 0 || found.must && !found.negative;
+    let inverse = found.mood.only.is_some() || found.mood.must.is_some() && !found.negative();
     Some(if inverse { Condition::Not(Box::new(condition)) } else { condition })
 }
 
 /// A limit on how often.
-fn count(context: &mut Context<'_>, found: &mut Found, at_most: u32) -> bool {
-    let Some(tool) = found.tools.first().and_then(|tool| context.tools.spec.tool(tool)) else { return false };
-    let scope = scope(found, tool);
-    past(context, found, scope, Asks::Count(at_most), at_most)
+fn count(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, at_most: u32) -> Vec<Made> {
+    let scope = scope(frame.found, frame.tool);
+    past(context, frame, scope, Asks::Count(at_most), at_most)
 }
 
-fn sum(context: &mut Context<'_>, found: &mut Found, tool: &Tool, quantity: &Quantity, scope: Scope) {
-    let Some(own) = amount_argument(context, found, tool, quantity) else { return };
-    let Some(value) = in_unit(context, found, own, quantity) else { return };
+fn sum(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, quantity: &Quantity, scope: Scope) -> Vec<Made> {
+    let Some(own) = amount_argument(context, frame, quantity) else { return Vec::new() };
+    let Some(value) = in_unit(context, frame.found, own, quantity) else { return Vec::new() };
     let value = if quantity.says == Says::Under { Number(value.0.saturating_sub(1)) } else { value };
     let name = own.name.clone();
-    past(context, found, scope, Asks::Sum(name, value), 2);
+    past(context, frame, scope, Asks::Sum(name, value), 2)
 }
 
 /// A limit over time: asks for what is left open.
-fn past(context: &mut Context<'_>, found: &mut Found, scope: Scope, asks: Asks, at_most: u32) -> bool {
-    let span = found.sentence.clone();
-    let place = found.span.clone();
-    place_scope(found, &scope);
-    let returning = RETURNING.iter().any(|noun| sense(noun) == sense(&scope.noun));
-    let window = match &found.window {
-        Some(window) => {
-            if let Some(unit) = window.either {
-                let word = serde_json::to_value(unit)
-                    .ok()
-                    .and_then(|unit| unit.as_str().map(str::to_owned))
-                    .unwrap_or_default();
-                let text = format!("a calendar {word}, or any stretch as long as a {word}?");
-                context.ask_or(
-                    Topic::Window,
-                    found.place(&window.range),
-                    text,
-                    &format!("rolling {word}"),
-                    Put::Replace,
-                );
-            }
-            window.window
-        }
-        None if scope.key.is_some() && at_most <= 1 && !returning => {
-            context.ask_or(Topic::Window, place.clone(), "in which time?", "ever", Put::Append);
-            None
-        }
-        None => {
-            context.ask(
-                Topic::Window,
-                place.clone(),
-                "within which time? such as `per day`, `in 30 days`, `per session`",
-                Put::Append,
-            );
-            return true;
-        }
-    };
-    let in_session = found.window.as_ref().is_some_and(|window| window.window.is_none());
+fn past(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, scope: Scope, asks: Asks, at_most: u32) -> Vec<Made> {
+    let place = frame.found.span.clone();
+    place_scope(frame.found, &scope);
+    let Some(window) = window(context, frame.found, &scope, at_most) else { return Vec::new() };
+    let in_session = frame.found.window.as_ref().is_some_and(|window| window.window.is_none());
     if scope.key.is_none() && !scope.actor && !in_session {
-        context.ask(
-            Topic::Scope,
-            place,
-            "for whom is it counted? such as `per user` or `per customer`",
-            Put::Append,
-        );
-        return true;
+        let text = "for whom is it counted? such as `per user` or `per customer`";
+        context.ask(Topic::Scope, place, text, Put::Append);
+        return Vec::new();
     }
     if let Some(Window::Calendar(_)) = window {
-        let message =
-            "sequences count over a stretch of time, not yet from one midnight or month to the next";
-        context.refuse(
-            found.window.as_ref().map_or(span, |window| found.place(&window.range)),
-            message,
-            "write a stretch, such as `in 30 days`",
-        );
-        return true;
+        let message = "sequences count over a stretch of time, not yet from one midnight or month to the next";
+        let at = frame.found.window.as_ref().map_or(place, |window| frame.found.place(&window.range));
+        context.refuse(at, message, "write a stretch, such as `in 30 days`");
+        return Vec::new();
     }
-    if let Some(noun) = unexempted(context, found) {
-        let help = "leave the exception out, or write two requests";
-        context.refuse(
-            span,
-            format!("a limit over time cannot be narrowed to some of the calls: {noun}"),
-            help,
-        );
-        return true;
+    if let Some(noun) = unexempted(context, frame) {
+        let message = format!("a limit over time cannot be narrowed to some of the calls: {noun}");
+        context.refuse(place, message, "leave the exception out, or write two requests");
+        return Vec::new();
     }
     let same = scope.key.map(|key| (key.clone(), key));
-    let tools = found.tools.clone();
-    context.rule(span, &tools, Vec::new(), Some(Past { asks, same, within: window }), Stop::Deny);
-    true
+    let past = Some(Past { asks, same, within: window });
+    vec![Made { when: Vec::new(), past, stop: Stop::Deny }]
+}
+
+/// How far back counts; nothing where that had to be asked.
+fn window(context: &mut Context<'_>, found: &Found, scope: &Scope, at_most: u32) -> Option<Option<Window>> {
+    if let Some(window) = &found.window {
+        if let Some(unit) = window.either {
+            let word = serde_json::to_value(unit)
+                .ok()
+                .and_then(|unit| unit.as_str().map(str::to_owned))
+                .unwrap_or_default();
+            let text = format!("a calendar {word}, or any stretch as long as a {word}?");
+            let default = format!("rolling {word}");
+            context.ask_or(Topic::Window, found.place(&window.range), text, &default, Put::Replace);
+        }
+        return Some(window.window);
+    }
+    let returning = RETURNING.iter().any(|noun| sense(noun) == sense(&scope.noun));
+    if scope.key.is_some() && at_most <= 1 && !returning {
+        context.ask_or(Topic::Window, found.span.clone(), "in which time?", "ever", Put::Append);
+        return Some(None);
+    }
+    let text = "within which time? such as `per day`, `in 30 days`, `per session`";
+    context.ask(Topic::Window, found.span.clone(), text, Put::Append);
+    None
 }
 
 /// Words of the scope are placed.
@@ -454,22 +525,21 @@ fn place_scope(found: &mut Found, scope: &Scope) {
 }
 
 /// What narrows a limit over time, which a sequence cannot.
-fn unexempted(context: &Context<'_>, found: &Found) -> Option<String> {
+fn unexempted(context: &Context<'_>, frame: &Frame<'_, '_>) -> Option<String> {
+    let found = &*frame.found;
     if !found.who.except.is_empty() {
         return Some(format!("not for {}", found.who.except.join(", ")));
     }
-    let only = found.tools.first().map(|tool| context.only_roles(tool)).unwrap_or_default();
+    if found.look.find(&["different|distinct|separate|unique"]).is_some() {
+        return Some("how many different ones".to_owned());
+    }
+    let only = context.only_roles(&frame.tool.name);
     let covered = found.who.about.iter().all(|role| only.contains(role)) && !only.is_empty();
     if !found.who.about.is_empty() && !covered {
         return Some(format!("for {}", found.who.about.join(", ")));
     }
-    if let Some(value) = found.values.first() {
+    if let Some(value) = frame.values.first() {
         return Some(format!("by `{}`", value.argument));
     }
     found.timing.times.as_ref().map(|_| "by the hour".to_owned())
-}
-
-/// Seconds of a gap: a call exactly as late as it has to be is let through.
-pub(super) fn gap(seconds: u64) -> Window {
-    Window::Seconds(seconds.saturating_sub(1).max(1))
 }

@@ -79,6 +79,21 @@ impl Look {
         })
     }
 
+    /// The first place where one of these phrases stands in words that are left.
+    pub(super) fn find_left(&self, phrases: &[&str]) -> Option<Range<usize>> {
+        (0..self.len()).filter(|at| !self.is_used(*at)).find_map(|at| {
+            let found = self.find_in(at..self.len(), phrases).filter(|found| found.start == at)?;
+            found.clone().all(|at| !self.is_used(at)).then_some(found)
+        })
+    }
+
+    /// Takes what another reading of the same clause took.
+    pub(super) fn take_all(&mut self, other: &Self) {
+        for (used, theirs) in self.used.iter_mut().zip(&other.used) {
+            *used |= *theirs;
+        }
+    }
+
     /// Takes a phrase, where it stands.
     pub(super) fn take_phrase(&mut self, phrases: &[&str]) -> Option<Range<usize>> {
         let found = self.find(phrases)?;

@@ -1,23 +1,28 @@
 //! Reads a request.
 //!
-//! A request is cut into clauses. In each, words are looked for that say one thing: when, who, how many, after what; each
-//! takes its words away. What is left has to be the tool and its object. A word that nothing was made of, and that is
-//! neither a tool's nor empty of content, is a question: a rule is never made of half a sentence.
+//! A request is cut into sentences and these into clauses. In each, words are placed in *slots*, wherever they stand: when,
+//! who, how many, which tool, which value of which argument, what came before (`clause`). Anchors say what kind of
+//! statement it is (`anchors`): it forbids, narrows, obliges, allows. Slots and anchors make rules (`frames`, `limits`,
+//! `sequences`). What is then left over decides (`decide`): a rule is never made of half a sentence, but the reading is
+//! offered as a canonical sentence (`canonical`), which somebody has to accept.
 
+mod anchors;
+mod approval;
+mod canonical;
 mod clause;
 mod content;
 mod context;
-mod events;
+mod decide;
+mod frames;
 mod lexicon;
 mod limits;
 mod look;
 mod names;
-mod orders;
+mod order;
 mod people;
 mod quantity;
-mod required;
-mod rest;
 mod scope;
+mod sequences;
 mod times;
 mod tools;
 mod values;
@@ -27,7 +32,7 @@ use std::ops::Range;
 
 use self::context::Context;
 use crate::answers::Answer;
-use crate::draft::{Put, Question, REQUEST_BYTES_MAX, RULES_MAX, Refusal};
+use crate::draft::{Put, Question, REQUEST_BYTES_MAX, RULES_MAX, Refusal, Topic};
 use crate::rule::Rule;
 use crate::spec::Spec;
 
@@ -58,11 +63,11 @@ pub fn read(request: &str, spec: &Spec, answers: &[Answer]) -> Reading {
     let mut reading = once(request, spec);
     let mut left: Vec<&Answer> = answers.iter().filter(|answer| !answer.accepts()).collect();
     for _ in 0..ROUNDS_MAX {
-        let mut edits: Vec<(Question, &str)> = Vec::new();
+        let mut edits: Vec<(Question, String)> = Vec::new();
         left.retain(|answer| {
             let question = reading.questions.iter().find(|question| question.id == answer.question);
             let edit = question.filter(|question| !is_default(question, &answer.text));
-            edits.extend(edit.map(|question| (question.clone(), answer.text.as_str())));
+            edits.extend(edit.map(|question| (question.clone(), offered(question, &answer.text))));
             edit.is_none()
         });
         if edits.is_empty() {
@@ -73,7 +78,7 @@ pub fn read(request: &str, spec: &Spec, answers: &[Answer]) -> Reading {
         edits.dedup_by(|later, first| later.0.span.end > first.0.span.start);
         let mut text = reading.text.clone();
         for (question, answer) in edits {
-            text = edited(&text, &question, answer);
+            text = edited(&text, &question, &answer);
         }
         reading = once(&text, spec);
     }
@@ -135,11 +140,31 @@ fn edited(text: &str, question: &Question, answer: &str) -> String {
     }
 }
 
+/// The reading that a number stands for, or the answer itself.
+fn offered(question: &Question, answer: &str) -> String {
+    let number = answer.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    number.and_then(|place| question.offers.get(place)).map_or_else(|| answer.to_owned(), String::clone)
+}
+
 fn once(text: &str, spec: &Spec) -> Reading {
     let mut context = Context::new(spec);
     let clauses = words::clauses(text);
-    for (place, clause) in clauses.iter().enumerate() {
-        clause::read(&mut context, clause, clauses.get(place + 1));
+    context.roles = words::roles(&clauses);
+    for clauses in clauses.chunk_by(|one, other| one.sentence == other.sentence) {
+        let span = clauses.first().map_or(0..0, |clause| clause.sentence.clone());
+        let sentence = text.get(span.clone()).unwrap_or_default();
+        let rule = canonical::read(sentence).filter(|rule| rule.tools.iter().all(|tool| spec.tool(tool).is_some()));
+        match rule {
+            Some(rule) => {
+                context.last_tools.clone_from(&rule.tools);
+                context.rule(span, &rule.tools, rule.when, rule.past, rule.stop);
+            }
+            None if sentence.starts_with(canonical::START) => {
+                let message = "this begins as a canonical sentence does, and does not go on so, or names no tool";
+                context.ask(Topic::Meaning, span, message, Put::Replace);
+            }
+            None => decide::sentence(&mut context, clauses),
+        }
     }
     context.finish(text)
 }

@@ -99,6 +99,11 @@ pub(super) const ANYBODY: &[&str] = &[
     "account",
     "accounts",
     "operator",
+    "else",
+    "other",
+    "others",
+    "all",
+    "colleagues",
 ];
 pub(super) const ARTICLES: &[&str] = &[
     "a",
@@ -167,12 +172,12 @@ pub(super) struct Who {
 }
 
 /// Reads who a clause is about, and takes the words.
-pub(super) fn read(look: &mut Look, tools: &Tools<'_>) -> Who {
+pub(super) fn read(look: &mut Look, start: usize, tools: &Tools<'_>) -> Who {
     let mut who = Who::default();
     exceptions(look, tools, &mut who);
-    only(look, tools, &mut who);
+    only(look, start, tools, &mut who);
     if who.only.is_empty() && who.vague.is_none() {
-        subject(look, tools, &mut who);
+        subject(look, start, tools, &mut who);
     }
     who
 }
@@ -291,7 +296,7 @@ fn is_person(word: &str) -> bool {
 }
 
 #[expect(clippy::too_many_lines, reason = "one list of forms, in the order in which they are looked for")]
-fn only(look: &mut Look, tools: &Tools<'_>, who: &mut Who) {
+fn only(look: &mut Look, from: usize, tools: &Tools<'_>, who: &mut Who) {
     // `only by storage admins`, `by storage admins only`, `reserved for managers`
     let only_somewhere = look.find(&["only|solely|exclusively|reserved|restricted|nobody", "no one"]);
     let by = look.find(&[
@@ -335,7 +340,7 @@ fn only(look: &mut Look, tools: &Tools<'_>, who: &mut Who) {
         "must be a|an",
         "no one who is not a|an",
     ];
-    let Some(lead) = look.find_in(0..look.len().min(4), &leads) else { return };
+    let Some(lead) = look.find_in(from..look.len().min(from + 4), &leads) else { return };
     let start = lead.end;
     if lead.start > 0 && look.is_any(lead.start - 1, MODALS)
         || look.is_any(start, &["be", "been", "ever", "the"]) && look.is_any(start, &["be", "been"])
@@ -401,8 +406,8 @@ fn passive_after(look: &Look, at: usize) -> bool {
         || look.is_any(place, &["allowed", "permitted"]) && !look.is_any(place + 1, &["to"])
 }
 
-fn subject(look: &mut Look, tools: &Tools<'_>, who: &mut Who) {
-    let start = usize::from(look.is_any(0, &["no", "the", "a", "an", "any"]));
+fn subject(look: &mut Look, from: usize, tools: &Tools<'_>, who: &mut Who) {
+    let start = from + usize::from(look.is_any(from, &["no", "the", "a", "an", "any"]));
     let Some(end) = (start..look.len())
         .find(|at| look.is_any(*at, MODALS))
         .filter(|end| *end > start && *end <= start + 7)
@@ -430,11 +435,11 @@ fn subject(look: &mut Look, tools: &Tools<'_>, who: &mut Who) {
         passive_after(look, end) || words.iter().any(|word| OF_THINGS.contains(&word.text.as_str()));
     let first_acts = words.first().is_some_and(|word| is_action(&word.sense) && word.text.ends_with("ing"));
     let of_people = words.last().is_some_and(|word| is_person(&word.text));
-    let named = !of_people && words.iter().any(|word| tools.names(word) || tools.is_value(word));
+    let named = !of_people && words.iter().any(|word| tools.knows_anywhere(word) || tools.is_value(word));
     if of_thing || first_acts || named || is_bare_verb(look, tools, start) {
         return;
     }
-    let negative_no = look.is_any(0, &["no"]);
+    let negative_no = look.is_any(from, &["no"]);
     let last = words.last().copied();
     if negative_no && last.is_some_and(|word| tools.names(word) && !is_person(&word.text)) {
         return;
@@ -444,7 +449,7 @@ fn subject(look: &mut Look, tools: &Tools<'_>, who: &mut Who) {
         who.about = roles(look, start..end);
     }
     who.at = Some(start..end);
-    look.take(0..end);
+    look.take(from..end);
 }
 
 fn vague_in(look: &Look, range: Range<usize>) -> Option<Range<usize>> {
@@ -486,6 +491,16 @@ fn noun_end(look: &Look, tools: &Tools<'_>, start: usize, to_end: bool) -> usize
         "first",
         "beforehand",
         "via",
+        "whenever",
+        "while",
+        "where",
+        "as",
+        "until",
+        "once",
+        "→",
+        "=",
+        ":",
+        "$",
     ];
     let mut at = start;
     while at < look.len() {

@@ -347,6 +347,15 @@ fn lasting(look: &Look) -> Option<Span> {
         Some(Span { window: Some(Window::Seconds(seconds)), either: None, range: at..end })
     })
     .or_else(|| {
+        // `not more than 15 minutes earlier`
+        let found = look.find(&["not|no more|longer than", "at most", "up to", "less than", "within"])?;
+        let (_, length) = stretch(look, found.end)?;
+        let end = found.end + length;
+        let (seconds, _) = stretch(look, found.end)?;
+        look.is_any(end, &["earlier", "ago", "before", "beforehand", "previously", "old", "prior"])
+            .then_some(Span { window: Some(Window::Seconds(seconds)), either: None, range: found.start..end + 1 })
+    })
+    .or_else(|| {
         // `not older than 2 hours`
         let found = look.find(&["not|no older than", "younger|newer than", "less than", "fresher than"])?;
         let (seconds, length) = stretch(look, found.end)?;

@@ -167,7 +167,7 @@ fn note_scope(found: &Found, tool: &Tool, at: usize, range: Range<usize>, scope:
         if scope.key.is_none()
             && (strong
                 || words.iter().any(|word| RETURNING.iter().any(|noun| sense(noun) == word.sense))
-                || found.negative
+                || found.negative()
                 || weak && look.is_any(at, &["that", "a", "an", "for"]))
         {
             scope.key = Some(own.name.clone());

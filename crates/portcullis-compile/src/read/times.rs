@@ -45,7 +45,9 @@ const ZONES: &[(&str, i16)] = &[
 ];
 /// Times that everybody understands differently.
 const VAGUE: &[&str] = &[
-    "business|office|working|work|opening|shop|store|trading|banking|regular|normal|core hours|time|day|days",
+    "business|office|working|work|opening|shop|store|trading|banking|regular|normal|core|service|duty|shift|visiting|surgery|school|quiet|peak|staffed|usual hours|time|times|day|days",
+    "the|a|our|their|day|early|late|night shift|shifts",
+    "late|later in the evening|night|day",
     "out of hours",
     "after hours",
     "after-hours",

@@ -8,6 +8,8 @@ use crate::spec::{Argument, Spec, Tool};
 const ENOUGH: f32 = 1.9;
 /// Two tools as near as this are not told apart.
 const NEAR: f32 = 0.45;
+/// What a tool that only reads stands back where nothing speaks of reading.
+const READS: f32 = 0.9;
 /// Verbs that go with any noun: they are no reason against a tool.
 const WEAK: &[&str] = &[
     "make",
@@ -198,6 +200,24 @@ impl<'s> Tools<'s> {
         }) || self.spec.tool(tool).is_some_and(|tool| tool.name.to_lowercase() == word.text)
     }
 
+    /// Whether a word belongs to the name or description of a tool, or to one of these of its arguments.
+    pub(super) fn describes(&self, tool: &str, word: &Word, arguments: &[String]) -> bool {
+        let place = self.spec.tools.iter().position(|known| known.name == tool);
+        let Some(known) = place.and_then(|place| self.known.get(place)) else { return false };
+        let own = |argument: &&Argument| arguments.contains(&argument.name);
+        let used: Vec<&Argument> =
+            self.spec.tool(tool).map(|tool| tool.arguments.iter().filter(own).collect()).unwrap_or_default();
+        let in_arguments = |sense: &String| {
+            used.iter().any(|argument| {
+                parts(&argument.name).into_iter().chain(words_of(&argument.description)).any(|part| super::lexicon::sense(&part) == *sense)
+            })
+        };
+        let mut pieces = pieces(word).into_iter();
+        pieces.any(|sense| known.name.contains(&sense) || known.description.contains(&sense) || in_arguments(&sense))
+            || tool.to_lowercase() == word.text
+            || used.iter().any(|argument| argument.name.to_lowercase() == word.text)
+    }
+
     /// Whether a word is a value of an argument.
     pub(super) fn is_value(&self, word: &Word) -> bool {
         let arguments = self.spec.tools.iter().flat_map(|tool| &tool.arguments);
@@ -217,7 +237,7 @@ impl<'s> Tools<'s> {
     }
 
     /// The tools that words are about, among those that fit.
-    pub(super) fn about(&self, words: &[&Word], topic: &[Word], fits: impl Fn(&Tool) -> bool) -> About {
+    pub(super) fn about(&self, words: &[&Word], fits: impl Fn(&Tool) -> bool) -> About {
         let exact: Vec<String> = self
             .spec
             .tools
@@ -232,18 +252,41 @@ impl<'s> Tools<'s> {
             .iter()
             .filter(|word| is_action(&word.sense) && !WEAK.contains(&word.text.as_str()))
             .collect();
-        let several = self.several(words, topic, &actions, &fits);
+        let several = self.several(words, &actions, &fits);
         if let Some(several) = several {
             return About::These(several);
         }
-        self.nearest(words, topic, &fits)
+        match self.nearest(words, &fits) {
+            About::These(tools) => About::These(self.with_joined(tools, words, &fits)),
+            other => other,
+        }
+    }
+
+    /// `flag toggles and targeting changes`: tools that are named by words which the first one leaves over, in a list.
+    fn with_joined(&self, mut tools: Vec<String>, words: &[&Word], fits: &impl Fn(&Tool) -> bool) -> Vec<String> {
+        if !words.iter().any(|word| [",", "and", "or", "/", "nor", "both"].contains(&word.text.as_str())) {
+            return tools;
+        }
+        for (tool, known) in self.spec.tools.iter().zip(&self.known) {
+            if tools.contains(&tool.name) || !fits(tool) || reads(tool) {
+                continue;
+            }
+            let left = words.iter().filter(|word| !is_filler(&word.text) && !tools.iter().any(|own| self.knows(own, word)));
+            let named = left.filter(|word| known.name.contains(&word.sense)).count();
+            let rare = self.known.iter().filter(|other| {
+                words.iter().any(|word| known.name.contains(&word.sense) && other.name.contains(&word.sense) && !tools.iter().any(|own| self.knows(own, word)))
+            });
+            if named > 0 && rare.count() == 1 {
+                tools.push(tool.name.clone());
+            }
+        }
+        tools
     }
 
     /// `insert, update or delete rows`: one tool for each verb.
     fn several(
         &self,
         words: &[&Word],
-        topic: &[Word],
         actions: &[&&Word],
         fits: &impl Fn(&Tool) -> bool,
     ) -> Option<Vec<String>> {
@@ -257,7 +300,7 @@ impl<'s> Tools<'s> {
         let mut found = Vec::new();
         for action in actions {
             let alone: Vec<&Word> = nouns.iter().copied().chain([**action]).collect();
-            match self.nearest(&alone, topic, fits) {
+            match self.nearest(&alone, fits) {
                 About::These(tools) => found.extend(tools),
                 // A tie between two tools, or no tool for this verb: all words together may say more.
                 _ => return None,
@@ -268,10 +311,16 @@ impl<'s> Tools<'s> {
         (found.len() > 1).then_some(found)
     }
 
-    fn nearest(&self, words: &[&Word], topic: &[Word], fits: &impl Fn(&Tool) -> bool) -> About {
+    fn nearest(&self, words: &[&Word], fits: &impl Fn(&Tool) -> bool) -> About {
         let scored = self.spec.tools.iter().zip(&self.known).filter(|(tool, _)| fits(tool));
-        let mut scored: Vec<(f32, &Tool)> =
-            scored.map(|(tool, known)| (self.score(known, words, topic), tool)).collect();
+        // `deployments` are what is deployed, and not what lists them.
+        let asked_to_read = words.iter().any(|word| word.sense == sense("read"));
+        let mut scored: Vec<(f32, &Tool)> = scored
+            .map(|(tool, known)| {
+                let aside = if !asked_to_read && reads(tool) { READS } else { 0.0 };
+                (self.score(known, words) - aside, tool)
+            })
+            .collect();
         scored.sort_by(|one, other| other.0.total_cmp(&one.0));
         let Some((best, tool)) = scored.first().copied().filter(|(best, _)| *best >= ENOUGH) else {
             return About::Nothing;
@@ -284,23 +333,13 @@ impl<'s> Tools<'s> {
         if near.len() < 2 {
             return About::These(vec![tool.name.clone()]);
         }
-        // `deployments` are what is deployed, and not what lists them.
-        let read = sense("read");
-        let reads = |name: &String| parts(name).iter().any(|part| sense(part) == read);
-        let asked_to_read = words.iter().any(|word| word.sense == read);
-        let acting: Vec<String> = near.iter().filter(|name| !reads(name)).cloned().collect();
-        match acting.as_slice() {
-            [one] if !asked_to_read => About::These(vec![one.clone()]),
-            _ => About::Either(near),
-        }
+        About::Either(near)
     }
 
-    fn score(&self, known: &Known, words: &[&Word], topic: &[Word]) -> f32 {
+    fn score(&self, known: &Known, words: &[&Word]) -> f32 {
         let mut seen: Vec<String> = Vec::new();
         let mut sum = 0.0;
-        for (word, is_topic) in
-            words.iter().copied().map(|word| (word, false)).chain(topic.iter().map(|word| (word, true)))
-        {
+        for word in words {
             let mut best: f32 = 0.0;
             for piece in pieces(word) {
                 if seen.contains(&piece) {
@@ -310,15 +349,12 @@ impl<'s> Tools<'s> {
                 best = best.max(self.weight(known, &piece, &stem(&word.text)));
                 seen.push(piece);
             }
-            let contradicts =
-                best == 0.0 && !is_topic && is_action(&word.sense) && !WEAK.contains(&word.text.as_str());
-            sum += if contradicts {
-                -4.0
-            } else if is_topic {
-                best / 2.0
-            } else {
-                best
-            };
+            // A verb that another tool is named by.
+            let contradicts = best == 0.0
+                && is_action(&word.sense)
+                && !WEAK.contains(&word.text.as_str())
+                && self.known.iter().any(|other| other.name.contains(&word.sense));
+            sum += if contradicts { -4.0 } else { best };
         }
         sum
     }
@@ -349,6 +385,17 @@ fn pieces(word: &Word) -> Vec<String> {
         pieces.extend(all.iter().map(|part| sense(part)));
     }
     pieces
+}
+
+/// Whether a tool only reads.
+pub(super) fn reads(tool: &Tool) -> bool {
+    let read = sense("read");
+    let first = tool.description.split_whitespace().next().unwrap_or_default().to_lowercase();
+    let more = ["query", "select", "status", "history", "describe", "explain", "search", "count", "top", "diff", "lag"];
+    let names = parts(&tool.name);
+    names.iter().any(|part| sense(part) == read || more.contains(&part.as_str()))
+        || sense(&first) == read
+        || more.contains(&first.as_str())
 }
 
 /// The argument of a tool that words name, such as `employee account` for `employee_id`.

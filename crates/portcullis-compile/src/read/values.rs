@@ -3,6 +3,7 @@
 use super::lexicon::parts;
 use super::look::Look;
 use super::tools;
+use super::words::Word;
 use crate::rule::Test;
 use crate::spec::{Argument, Tool};
 
@@ -104,7 +105,7 @@ pub(super) fn read(look: &mut Look, tool: &Tool, negative: bool) -> Vec<Value> {
             }
         }
     }
-    quoted_rest(look, tool, &mut found);
+    named_rest(look, tool, &mut found);
     for value in &found {
         for at in &value.words {
             look.take(*at..at + 1);
@@ -113,27 +114,85 @@ pub(super) fn read(look: &mut Look, tool: &Tool, negative: bool) -> Vec<Value> {
     found
 }
 
-/// Values in quotes, and words for a closed list that stands beside the argument's name.
-fn quoted_rest(look: &Look, tool: &Tool, found: &mut Vec<Value>) {
+/// How far from a value the word may stand that names its argument.
+const NEAR: usize = 4;
+/// Names of arguments that say where: `in prod` is one of them.
+const PLACES: &[&str] =
+    &["env", "environment", "namespace", "ns", "cluster", "account", "stage", "region", "target", "tenant", "project"];
+
+/// Values in quotes and codes, of the argument that is named nearest to them.
+fn named_rest(look: &Look, tool: &Tool, found: &mut Vec<Value>) {
+    let mut last: Option<String> = None;
     for at in 0..look.len() {
-        let taken = found.iter().any(|value| value.words.contains(&at)) || look.is_used(at);
-        let Some(word) =
-            look.words.get(at).filter(|word| word.quoted && !taken && word.text != tool.name.to_lowercase())
-        else {
+        let taken = found.iter().find(|value| value.words.contains(&at)).map(|value| value.argument.clone());
+        if taken.is_some() {
+            last = taken;
             continue;
-        };
-        let others = look.words.iter().filter(|other| !other.quoted).collect::<Vec<_>>();
-        let own = tools::argument(tool, &others).map(|argument| argument.name.clone());
+        }
+        let Some(word) = look.words.get(at).filter(|word| !look.is_used(at) && is_value(word, tool)) else { continue };
+        let joined = look.is_any(at.wrapping_sub(1), &[",", "or", "and", "/", "nor", "any"]);
+        let near = nearest(look, tool, at);
+        let own = if joined { last.clone().or(near) } else { near };
         let texts: Vec<&Argument> =
             tool.arguments.iter().filter(|argument| argument.kind == "string").collect();
+        let place = texts
+            .iter()
+            .find(|argument| parts(&argument.name).iter().any(|part| PLACES.contains(&part.as_str())))
+            .filter(|_| look.is_any(at.wrapping_sub(1), &["in", "on", "of", "against", "to"]) || !joined);
         let only = match texts.as_slice() {
             [one] => Some(one.name.clone()),
-            _ => None,
+            _ => place.map(|argument| argument.name.clone()),
         };
-        if let Some(argument) = found.first().map(|value| value.argument.clone()).or(own).or(only) {
-            add(found, &argument, Test::OneOf(vec![word.written.clone()]), at);
+        if let Some(argument) = own.or(only) {
+            add(found, &argument, test(look, at, &word.written), at);
+            last = Some(argument);
         }
     }
+}
+
+/// Whether a word is written as values are: in quotes, or with capitals and digits.
+fn is_value(word: &Word, tool: &Tool) -> bool {
+    let names = word.text == tool.name.to_lowercase()
+        || tool.arguments.iter().any(|argument| argument.name.to_lowercase() == word.text);
+    let digits = word.written.chars().filter(char::is_ascii_digit).count();
+    let capitals = word.written.chars().filter(char::is_ascii_uppercase).count();
+    let plain = word.written.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    let code = plain && capitals >= 2 && digits >= 2 && word.written.len() >= 4;
+    !names && (word.quoted || code)
+}
+
+/// What is said of a value: that the argument is it, begins with it, or has it.
+fn test(look: &Look, at: usize, written: &str) -> Test {
+    let from = at.saturating_sub(8);
+    let begins = look.find_in(
+        from..at,
+        &["start|starts|starting|begin|begins|beginning|prefixed with", "prefix|prefixes"],
+    );
+    let has = look.find_in(
+        from..at,
+        &["contain|contains|containing|mention|mentions|mentioning|include|includes|including"],
+    );
+    let value = written.trim_end_matches(['…', '*']).to_owned();
+    if begins.is_some() || value.len() < written.len() && !value.is_empty() {
+        Test::Starts(vec![value])
+    } else if has.is_some() {
+        Test::Contains(vec![value])
+    } else {
+        Test::OneOf(vec![written.to_owned()])
+    }
+}
+
+/// The argument that is named nearest to a place: before it, or just after.
+fn nearest(look: &Look, tool: &Tool, at: usize) -> Option<String> {
+    let steps = (1..=NEAR).flat_map(|step| [at.checked_sub(step), Some(at + step).filter(|_| step <= 2)]);
+    steps.flatten().find_map(|place| {
+        let word = look.words.get(place)?;
+        if super::lexicon::is_filler(&word.text) && !word.quoted {
+            return None;
+        }
+        let named = tools::argument(tool, &[word])?;
+        (named.kind == "string" || named.kind == "array").then(|| named.name.clone())
+    })
 }
 
 fn literal(tool: &Tool, word: &str, negative: bool) -> Vec<(String, Test)> {
@@ -189,6 +248,8 @@ fn add(found: &mut Vec<Value>, argument: &str, test: Test, at: usize) {
     let (list, more) = match (&mut value.test, test) {
         (Test::OneOf(list), Test::OneOf(more))
         | (Test::Under(list), Test::Under(more))
+        | (Test::Starts(list), Test::Starts(more))
+        | (Test::Contains(list), Test::Contains(more))
         | (Test::Named(list), Test::Named(more)) => (list, more),
         (Test::InDomain(list, _), Test::InDomain(more, _)) => (list, more),
         _ => return,

@@ -22,10 +22,10 @@ pub(super) struct Word {
 /// A clause: words that say one thing.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Clause {
-    /// What stands before a colon, and is what the rest is about.
-    pub(super) topic: Vec<Word>,
     /// The words.
     pub(super) words: Vec<Word>,
+    /// How many of the first words stand before a colon or are a heading, and say what the rest is about.
+    pub(super) topic: usize,
     /// Whether it goes on from the clause before it, in the same sentence.
     pub(super) goes_on: bool,
     /// The sentence it stands in, in bytes.
@@ -35,10 +35,21 @@ pub(super) struct Clause {
 impl Clause {
     /// The place of its words.
     pub(super) fn span(&self) -> Range<usize> {
-        let start = self.words.first().map_or(self.sentence.start, |word| word.span.start);
+        let start = self.words.get(self.topic).map_or(self.sentence.start, |word| word.span.start);
         let end = self.words.last().map_or(self.sentence.end, |word| word.span.end);
         start..end
     }
+}
+
+/// Roles that a request itself names as such: `(roles `a`, `b`)`.
+pub(super) fn roles(clauses: &[Clause]) -> Vec<String> {
+    let mut found = Vec::new();
+    for clause in clauses {
+        let named = clause.words.iter().skip_while(|word| !["role", "roles"].contains(&word.text.as_str())).skip(1);
+        let named = named.take_while(|word| word.quoted || [",", "and", "or"].contains(&word.text.as_str()));
+        found.extend(named.filter(|word| word.quoted).map(|word| word.text.clone()));
+    }
+    found
 }
 
 /// Words that say what may or must be: what stands before a colon with one of them is no topic.
@@ -75,77 +86,97 @@ const SHORT: &[&str] = &[
     "oct", "nov",
 ];
 
+/// Most words of an item of a list that goes on with the sentence before it.
+const ITEM_WORDS_MAX: usize = 4;
+/// Most words before a colon that say what the rest is about.
+const TOPIC_WORDS_MAX: usize = 9;
+
 /// The clauses of a request.
 pub(super) fn clauses(request: &str) -> Vec<Clause> {
     let mut clauses: Vec<Clause> = Vec::new();
     let mut heading: Vec<Word> = Vec::new();
-    for sentence in sentences(request) {
-        let words = words(request, sentence.clone());
-        if words.is_empty() {
-            continue;
-        }
-        let modal = |words: &[Word]| words.iter().any(|word| MODAL.contains(&word.text.as_str()));
-        // A heading, such as the line before a list.
-        if words.last().is_some_and(|word| word.text == ":") && !modal(&words) {
-            heading = words.into_iter().filter(|word| word.text != ":").collect();
-            continue;
-        }
-        let mut topic = heading.clone();
-        let mut rest = words;
-        if let Some(colon) = rest.iter().position(|word| word.text == ":") {
-            let after = rest.split_off(colon);
-            let after: Vec<Word> = after.into_iter().skip(1).collect();
-            if rest.len() <= 6 && !modal(&rest) {
-                topic.append(&mut rest);
-                rest = after;
-            } else if modal(&after)
-                && modal(&rest)
-                && !rest.iter().any(|word| ["limit", "limits"].contains(&word.text.as_str()))
+    let all: Vec<(Range<usize>, Vec<Word>)> = sentences(request)
+        .into_iter()
+        .map(|range| (range.clone(), words(request, range)))
+        .filter(|(_, words)| !words.is_empty())
+        .collect();
+    let mut rest = all.into_iter().peekable();
+    while let Some((mut sentence, mut words)) = rest.next() {
+        if words.last().is_some_and(|word| word.text == ":") {
+            words.pop();
+            // A list of values goes on with the sentence; a list of statements has it as heading.
+            let mut is_list = false;
+            while let Some((item, more)) =
+                rest.next_if(|(_, more)| modal(&words) && more.len() <= ITEM_WORDS_MAX && !modal(more))
             {
-                clauses.push(Clause {
-                    topic: topic.clone(),
-                    words: rest,
-                    goes_on: false,
-                    sentence: sentence.clone(),
-                });
-                push_turns(&mut clauses, &topic, after, true, &sentence);
+                is_list = true;
+                sentence.end = item.end;
+                words.extend(sign(",", item.start));
+                words.extend(more);
+            }
+            if !is_list {
+                heading = words;
                 continue;
-            } else {
-                rest.extend(after);
             }
         }
-        push_turns(&mut clauses, &topic, rest, false, &sentence);
+        sentence_clauses(&mut clauses, &heading, words, &sentence);
+    }
+    if clauses.is_empty() && !heading.is_empty() {
+        let sentence = 0..request.len();
+        clauses.push(Clause { words: heading, topic: 0, goes_on: false, sentence });
     }
     clauses
 }
 
+fn modal(words: &[Word]) -> bool {
+    words.iter().any(|word| MODAL.contains(&word.text.as_str()))
+}
+
+fn sign(text: &str, at: usize) -> Option<Word> {
+    let text = text.to_owned();
+    Some(Word { written: text.clone(), sense: text.clone(), text, quoted: false, span: at..at })
+}
+
+fn sentence_clauses(clauses: &mut Vec<Clause>, heading: &[Word], mut rest: Vec<Word>, sentence: &Range<usize>) {
+    let mut topic = heading.to_vec();
+    if let Some(colon) = rest.iter().position(|word| word.text == ":" ) {
+        let after: Vec<Word> = rest.split_off(colon).into_iter().skip(1).collect();
+        let limits = rest.iter().any(|word| ["limit", "limits"].contains(&word.text.as_str()));
+        if rest.len() <= TOPIC_WORDS_MAX && !modal(&rest) {
+            topic.append(&mut rest);
+            rest = after;
+        } else if modal(&after) && modal(&rest) && !limits {
+            push_turns(clauses, &topic, rest, false, sentence);
+            push_turns(clauses, &topic, after, true, sentence);
+            return;
+        } else {
+            rest.extend(after);
+        }
+    }
+    push_turns(clauses, &topic, rest, false, sentence);
+}
+
 /// Splits where a sentence turns.
-fn push_turns(
-    clauses: &mut Vec<Clause>,
-    topic: &[Word],
-    words: Vec<Word>,
-    goes_on: bool,
-    sentence: &Range<usize>,
-) {
-    let mut current =
-        Clause { topic: topic.to_vec(), words: Vec::new(), goes_on, sentence: sentence.clone() };
+fn push_turns(clauses: &mut Vec<Clause>, topic: &[Word], words: Vec<Word>, goes_on: bool, sentence: &Range<usize>) {
+    let empty = |goes_on: bool| {
+        let mut words = topic.to_vec();
+        if !words.is_empty() {
+            words.extend(sign(":", sentence.start));
+        }
+        Clause { topic: words.len(), words, goes_on, sentence: sentence.clone() }
+    };
+    let mut current = empty(goes_on);
     let rests: Vec<bool> = (0..words.len()).map(|at| turns_at(&words, at)).collect();
     for (word, turns) in words.into_iter().zip(rests) {
         let is_sign = [";", ",", "and", "but", "so"].contains(&word.text.as_str());
-        if turns && !current.words.is_empty() {
-            clauses.push(std::mem::take(&mut current));
-            current = Clause {
-                topic: topic.to_vec(),
-                words: Vec::new(),
-                goes_on: true,
-                sentence: sentence.clone(),
-            };
+        if turns && current.words.len() > current.topic {
+            clauses.push(std::mem::replace(&mut current, empty(true)));
         }
-        if !(current.words.is_empty() && (is_sign || turns)) {
+        if !(current.words.len() == current.topic && (is_sign || turns)) {
             current.words.push(word);
         }
     }
-    if !current.words.is_empty() {
+    if current.words.len() > current.topic {
         clauses.push(current);
     }
 }
@@ -158,6 +189,14 @@ fn turns_at(words: &[Word], at: usize) -> bool {
             && !(text(at) == "but"
                 && ["nobody", "anyone", "anything", "none", "all", "no-one", "one", "everyone"]
                     .contains(&text(at - 1)))
+    {
+        return true;
+    }
+    // `above 2 a human signs off, above 20 never`
+    let amount = |from: usize| (from..words.len().min(from + 4)).any(|place| text(place).starts_with(|c: char| c.is_ascii_digit()));
+    let tier = ["above", "over", "below", "under", "beyond", "anything", "everything", "from"];
+    if text(at) == "," && tier.contains(&text(at + 1)) && amount(at + 2)
+        && words.iter().take(at).any(|word| word.text.starts_with(|c: char| c.is_ascii_digit()))
     {
         return true;
     }
