@@ -44,7 +44,11 @@ pub fn runs(rules: &[Rule], spec: &Spec) -> Vec<Run> {
             let setting = Setting { caller, call: plain(spec, tool) };
             match &rule.past {
                 None => of_rule.extend(single(rule, &setting)),
-                Some(past) => of_rule.extend(over_time(past, &setting, spec)),
+                Some(past) => {
+                    let meets = meeting(&rule.when, &setting);
+                    of_rule.extend(over_time(past, &meets, spec));
+                    of_rule.extend(otherwise(rule, past, &meets, spec));
+                }
             }
         }
         of_rule.truncate(RUNS_MAX);
@@ -165,15 +169,7 @@ fn another(value: Option<&Value>) -> Value {
 
 /// The call as the conditions want it, and each condition otherwise.
 fn single(rule: &Rule, plain: &Setting) -> Vec<Run> {
-    let mut meets = plain.clone();
-    for condition in &rule.when {
-        if let Some(setting) = settings(condition, &meets)
-            .into_iter()
-            .find(|setting| meaning::holds(condition, &setting.caller, &setting.call) == Some(true))
-        {
-            meets = setting;
-        }
-    }
+    let meets = meeting(&rule.when, plain);
     let mut runs = vec![run("what the rule stops", &meets)];
     for condition in &rule.when {
         for setting in settings(condition, &meets) {
@@ -186,6 +182,70 @@ fn single(rule: &Rule, plain: &Setting) -> Vec<Run> {
         }
     }
     runs
+}
+
+/// The setting, changed so that conditions hold.
+fn meeting(conditions: &[Condition], plain: &Setting) -> Setting {
+    let mut meets = plain.clone();
+    for condition in conditions {
+        if meaning::holds(condition, &meets.caller, &meets.call) == Some(true) && condition.exempt_roles().is_some() {
+            continue;
+        }
+        let fits = |setting: &Setting| meaning::holds(condition, &setting.caller, &setting.call) == Some(true);
+        if let Some(setting) = settings(condition, &meets).into_iter().find(fits) {
+            meets = setting;
+        }
+    }
+    meets
+}
+
+/// Runs of several calls in which one condition, of the judged call or of an earlier one, is otherwise.
+fn otherwise(rule: &Rule, past: &Past, meets: &Setting, spec: &Spec) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let mut push = |title: &str, condition: &Condition, caller: &Caller, calls: Vec<Call>| {
+        let title = format!("{title}: {}", crate::english::condition(condition)).replace('`', "'");
+        runs.push(Run { title, caller: caller.clone(), calls });
+    };
+    let earlier = earlier_calls(past, meets, spec);
+    let repeats = usize::try_from(repeats(past)).unwrap_or(1);
+    for before in &earlier {
+        let walk = |judged: &Call| {
+            let mut calls = vec![before.call.clone(); repeats];
+            calls.push(Call { at: before.call.at + 1, ..judged.clone() });
+            calls
+        };
+        for condition in &rule.when {
+            for setting in settings(condition, meets) {
+                push("the last call otherwise", condition, &setting.caller, walk(&setting.call));
+                if matches!(past.asks, Asks::Count(_) | Asks::Sum(..)) {
+                    let mut calls = vec![setting.call.clone(); repeats];
+                    calls.push(Call { at: before.call.at + 1, ..meets.call.clone() });
+                    push("the calls before otherwise", condition, &setting.caller, calls);
+                }
+            }
+        }
+        for condition in &past.earlier {
+            for setting in settings(condition, before) {
+                let last = Call { at: before.call.at + 1, ..meets.call.clone() };
+                push("the call before otherwise", condition, &setting.caller, vec![setting.call, last]);
+            }
+        }
+    }
+    runs
+}
+
+/// The calls that are asked for, as the conditions on them want it.
+fn earlier_calls(past: &Past, judged: &Setting, spec: &Spec) -> Vec<Setting> {
+    match &past.asks {
+        Asks::After(tools) | Asks::Before(tools) => {
+            let settings = tools
+                .iter()
+                .map(|tool| Setting { caller: judged.caller.clone(), call: plain(spec, tool) })
+                .map(|setting| meeting(&past.earlier, &setting));
+            settings.collect()
+        }
+        Asks::Count(_) | Asks::Sum(..) => vec![judged.clone()],
+    }
 }
 
 fn run(title: &str, setting: &Setting) -> Run {
@@ -328,11 +388,9 @@ fn moments(times: &Times) -> Vec<i64> {
 /// Runs of several calls: up to a limit and beyond it, of another key, at the end of the window and after it.
 fn over_time(past: &Past, judged: &Setting, spec: &Spec) -> Vec<Run> {
     let caller = judged.caller.clone();
+    let earlier: Vec<Call> =
+        earlier_calls(past, judged, spec).into_iter().map(|setting| setting.call).collect();
     let judged = &judged.call;
-    let earlier = match &past.asks {
-        Asks::After(tools) | Asks::Before(tools) => tools.iter().map(|tool| plain(spec, tool)).collect(),
-        Asks::Count(_) | Asks::Sum(..) => vec![judged.clone()],
-    };
     let mut runs = Vec::new();
     let mut push = |title: &str, calls: Vec<Call>| {
         runs.push(Run { title: title.to_owned(), caller: caller.clone(), calls })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::english;
-use crate::rule::{Asks, Condition, Past, Rule, Stop, Test, Times, Window};
+use crate::rule::{Asks, Compare, Condition, Past, Rule, Stop, Test, Times, Window};
 use crate::spec::quoted;
 
 /// What was emitted.
@@ -71,6 +71,8 @@ fn sequence(text: &mut String, id: &str, rule: &Rule, past: &Past) {
         quoted(id),
         tools(marked)
     );
+    let is_about_itself = matches!(past.asks, Asks::Count(_) | Asks::Sum(..));
+    where_of(text, if is_about_itself { &rule.when } else { &past.earlier });
     if let Some((earlier, _)) = &past.same {
         let _infallible = writeln!(text, "key = {}", quoted(&pointer(earlier)));
     }
@@ -79,6 +81,10 @@ fn sequence(text: &mut String, id: &str, rule: &Rule, past: &Past) {
     }
     let _infallible =
         write!(text, "\n[[sequence]]\nid = {}\ntools = [{}]\n{question}\n", quoted(id), tools(&rule.tools));
+    where_of(text, &rule.when);
+    if let Some(roles) = rule.when.iter().find_map(Condition::exempt_roles) {
+        let _infallible = writeln!(text, "unless_roles = {}", texts(roles));
+    }
     if let Some((_, judged)) = &past.same {
         let _infallible = writeln!(text, "same = {}", quoted(&pointer(judged)));
     }
@@ -92,6 +98,45 @@ fn sequence(text: &mut String, id: &str, rule: &Rule, past: &Past) {
         text.push_str("verdict = \"review\"\n");
     }
     text.push('\n');
+}
+
+/// The conditions on arguments of a mark or sequence.
+fn where_of(text: &mut String, conditions: &[Condition]) {
+    let all: Vec<String> = conditions.iter().filter_map(|condition| narrowed(condition, false)).collect();
+    if !all.is_empty() {
+        let _infallible = writeln!(text, "where = {{ {} }}", all.join(", "));
+    }
+}
+
+/// One condition of `where`.
+fn narrowed(condition: &Condition, negated: bool) -> Option<String> {
+    match condition {
+        Condition::Not(inner) => narrowed(inner, !negated),
+        Condition::Argument(name, Test::OneOf(values)) => {
+            let values: Vec<String> = values.iter().flat_map(|value| forms(value)).collect();
+            let values = format!("[{}]", values.join(", "));
+            let is = if negated { format!("{{ not = {values} }}") } else { values };
+            Some(format!("{} = {is}", quoted(&pointer(name))))
+        }
+        Condition::Argument(name, Test::Compares(compare, limit)) => {
+            let bound = match (compare, negated) {
+                (Compare::Over, false) | (Compare::AtMost, true) => "over",
+                (Compare::AtLeast, false) | (Compare::Under, true) => "at_least",
+                (Compare::Under, false) | (Compare::AtLeast, true) => "under",
+                (Compare::AtMost, false) | (Compare::Over, true) => "at_most",
+                (Compare::Equal, _) => return None,
+            };
+            Some(format!("{} = {{ {bound} = {limit} }}", quoted(&pointer(name))))
+        }
+        _ => None,
+    }
+}
+
+/// A value as a text and, where it reads as one, as a number or boolean.
+fn forms(value: &str) -> Vec<String> {
+    let is_number = value.len() <= 15 && value.bytes().all(|c| c.is_ascii_digit()) && (value == "0" || !value.starts_with('0'));
+    let is_plain = !value.is_empty() && is_number || value == "true" || value == "false";
+    [quoted(value)].into_iter().chain(is_plain.then(|| value.to_owned())).collect()
 }
 
 fn window(seconds: u64) -> String {

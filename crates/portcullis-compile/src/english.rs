@@ -151,6 +151,9 @@ fn past(past: &Past) -> String {
         true => format!("{within} in all runs of the principal"),
         false => format!("{within} in the run"),
     };
+    let whose: Vec<String> =
+        past.earlier.iter().map(|condition| format!(" whose {}", self::condition(condition))).collect();
+    let whose = whose.join(" and");
     match &past.asks {
         Asks::Count(most) => {
             let times = if *most == 1 { "once".to_owned() } else { format!("{most} times") };
@@ -159,8 +162,12 @@ fn past(past: &Past) -> String {
         Asks::Sum(argument, most) => {
             format!("`{argument}` of all such calls{same} would come to more than {most}{within}")
         }
-        Asks::After(tools) => format!("{} was called before{same}{within}", list(tools, "or", true)),
-        Asks::Before(tools) => format!("{} has not succeeded before{same}{within}", list(tools, "or", true)),
+        Asks::After(tools) => {
+            format!("{}{whose} was called before{same}{within}", list(tools, "or", true))
+        }
+        Asks::Before(tools) => {
+            format!("{}{whose} has not succeeded before{same}{within}", list(tools, "or", true))
+        }
     }
 }
 

@@ -80,21 +80,31 @@ fn asks(past: &Past, rule: &Rule, caller: &Caller, call: &Call, happened: &[&Cal
             .copied()
             .collect()
     };
+    let own =
+        |earlier: &&Call| rule.when.iter().all(|condition| holds(condition, caller, earlier) != Some(false));
     match &past.asks {
         Asks::Count(most) => {
-            let own = |earlier: &&Call| {
-                rule.when.iter().all(|condition| holds(condition, caller, earlier) != Some(false))
-            };
             counted(&rule.tools).into_iter().filter(own).count()
                 >= usize::try_from(*most).unwrap_or(usize::MAX)
         }
         Asks::Sum(argument, most) => {
             let amount = |call: &Call| call.args.get(argument).and_then(number).filter(|amount| *amount >= 0);
-            let all: Option<i64> = counted(&rule.tools).into_iter().chain([call]).map(amount).sum();
+            let all: Option<i64> = counted(&rule.tools).into_iter().filter(own).chain([call]).map(amount).sum();
             all.is_none_or(|all| all > most.0)
         }
-        Asks::After(tools) => !counted(tools).is_empty(),
-        Asks::Before(tools) => counted(tools).is_empty(),
+        Asks::After(tools) => {
+            let meant = |earlier: &&Call| {
+                past.earlier.iter().all(|condition| holds(condition, caller, earlier) != Some(false))
+            };
+            counted(tools).into_iter().any(|earlier| meant(&earlier))
+        }
+        // What nobody can tell is not enough where it is required.
+        Asks::Before(tools) => {
+            let meant = |earlier: &&Call| {
+                past.earlier.iter().all(|condition| holds(condition, caller, earlier) == Some(true))
+            };
+            !counted(tools).into_iter().any(|earlier| meant(&earlier))
+        }
     }
 }
 

@@ -144,6 +144,11 @@ fn pasts(past: &Past) -> Vec<Past> {
         found.push(Past { within: Some(Window::Seconds(seconds.saturating_mul(2))), ..past.clone() });
         found.push(Past { within: None, ..past.clone() });
     }
+    for place in 0..past.earlier.len() {
+        let mut dropped = past.clone();
+        dropped.earlier.remove(place);
+        found.push(dropped);
+    }
     match &past.asks {
         Asks::Count(most) => {
             let counts = [most.saturating_add(1), most.saturating_sub(1)];

@@ -26,6 +26,67 @@ pub struct Rule {
     pub stop: Stop,
 }
 
+impl Rule {
+    /// Whether a sequence can state its conditions: exempt roles, and arguments that are equal to values or compare with an
+    /// amount, each named once. A program sees no past, so a rule about the past has no other form.
+    #[must_use]
+    pub fn has_form(&self) -> bool {
+        let Some(past) = &self.past else { return true };
+        let exempts = |condition: &&Condition| condition.exempt_roles().is_some();
+        let judged: Vec<&Condition> = self.when.iter().filter(|condition| !exempts(condition)).collect();
+        let earlier: Vec<&Condition> = past.earlier.iter().collect();
+        [judged, earlier].iter().all(|conditions| are_about_values(conditions))
+            && self.when.iter().filter(exempts).count() <= 1
+    }
+}
+
+/// Whether each of these compares another argument with values or an amount.
+fn are_about_values(conditions: &[&Condition]) -> bool {
+    let mut names: Vec<&str> = conditions.iter().filter_map(|condition| condition.of_value()).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    count == conditions.len() && names.len() == count
+}
+
+impl Condition {
+    /// The roles that are not meant, where that is all it says.
+    pub fn exempt_roles(&self) -> Option<&[String]> {
+        match self {
+            Self::Not(inner) => match inner.as_ref() {
+                Self::Role(roles) => Some(roles),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The argument that it is about, where it is about one.
+    pub fn argument(&self) -> Option<&str> {
+        match self {
+            Self::Argument(name, _) => Some(name),
+            Self::Not(inner) => inner.argument(),
+            _ => None,
+        }
+    }
+
+    /// The argument that it compares with values or an amount, where that is all it says.
+    fn of_value(&self) -> Option<&str> {
+        let inner = match self {
+            Self::Not(inner) => inner.as_ref(),
+            other => other,
+        };
+        match inner {
+            Self::Argument(name, Test::OneOf(_)) => Some(name),
+            // Amounts of sequences are not negative.
+            Self::Argument(name, Test::Compares(compare, limit)) => {
+                (*compare != Compare::Equal && limit.0 > 0).then_some(name.as_str())
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What becomes of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -172,6 +233,9 @@ pub struct Times {
 pub struct Past {
     /// The question.
     pub asks: Asks,
+    /// Which of the earlier calls count, where the question is about other calls than the judged ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Condition>,
     /// The arguments that have to be equal: of the earlier call, and of the judged one.
     pub same: Option<(String, String)>,
     /// How far back counts; all of the run where nothing is said.
@@ -227,4 +291,14 @@ pub enum Asks {
     After(Vec<String>),
     /// None of these tools was called with success.
     Before(Vec<String>),
+}
+
+impl Asks {
+    /// The other tools that it asks about.
+    pub fn tools(&self) -> &[String] {
+        match self {
+            Self::After(tools) | Self::Before(tools) => tools,
+            Self::Count(_) | Self::Sum(..) => &[],
+        }
+    }
 }

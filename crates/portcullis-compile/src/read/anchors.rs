@@ -4,6 +4,8 @@
 use std::ops::Range;
 
 use super::look::Look;
+use super::quantity;
+use super::tools::Tools;
 
 /// Words that forbid.
 pub(super) const NEGATIVE: &[&str] = &[
@@ -36,6 +38,14 @@ const FREE: &[&str] = &[
     "no questions asked?",
     "anyone|anybody|everyone|everybody|everything|anything|all can|may|is|are",
     "do what|whatever you|they like|want",
+    "knock yourself|yourselves out",
+    "be my guest",
+    "no such? limit|limits|rule|rules|restriction|restrictions|cap",
+    "isn't|aren't|not included|meant|in scope?",
+    "business as usual",
+    "a different|another matter|story|thing",
+    "leave that|those|them|it|these alone|be|out?",
+    "free rein|hand",
 ];
 /// Words that allow.
 const ALLOWED: &[&str] = &[
@@ -99,6 +109,12 @@ const ASIDES: &[&str] = &[
     "i want|need|would like",
     "so far",
     "by the way",
+    "no joke|kidding|question",
+    "of course",
+    "i guess|suppose",
+    "hi|hello|dear|hey all|team|everyone|folks|everybody?",
+    "cheers|regards|ta",
+    "once|again and for all",
     "from now on",
     "as of now|today|immediately",
     "effective immediately",
@@ -140,7 +156,8 @@ pub(super) struct Mood {
 }
 
 /// Takes what is beside the point: politeness, and reasons up to the end of the clause.
-pub(super) fn asides(look: &mut Look) -> bool {
+pub(super) fn asides(look: &mut Look, tools: &Tools<'_>) -> bool {
+    remarks(look, tools);
     let no = look.find(&["hard|flat|big|clear|absolute no"]).is_some();
     for phrase in ASIDES {
         while let Some(found) = look.find_left(&[phrase]) {
@@ -154,6 +171,46 @@ pub(super) fn asides(look: &mut Look) -> bool {
         look.take(found.start..end.max(found.end));
     }
     no
+}
+
+/// Words with which a remark begins that stands after a statement.
+const REMARKS: &[&str] =
+    &["it", "they", "we", "he", "she", "it's", "they're", "we're", "we've", "they've", "i", "i've", "i'm"];
+/// Verbs of a remark in parentheses.
+const FINITE: &[&str] = &["is", "are", "was", "were", "would", "could", "had", "has", "have", "will", "keeps", "keep"];
+/// Words that are about whom or when a rule is: no remark has them.
+const NARROWING: &[&str] = &[
+    "unless", "except", "excluding", "if", "when", "whenever", "once", "until", "till", "before", "after", "first", "where",
+    "without", "besides", "otherwise", "else", "instead", "nor", "same", "other", "role", "roles", "per", "each", "every",
+];
+
+/// Takes remarks: `…, they eat the cluster`, `(it would end the study)`. A remark is a clause of its own that has no word of
+/// a tool, no anchor, no number, and nothing that narrows.
+fn remarks(look: &mut Look, tools: &Tools<'_>) {
+    for start in 0..look.len() {
+        let in_parentheses = look.is_any(start, &["("]);
+        let ends: &[&str] = if in_parentheses { &[")"] } else { &["(", ";", ":"] };
+        let end = (start + 1..look.len()).find(|at| look.is_any(*at, ends)).unwrap_or(look.len());
+        let inner = start + 1..end;
+        let is_clause = match in_parentheses {
+            true => inner.clone().any(|at| look.is_any(at, FINITE)),
+            false => start > 0 && look.is_any(start, &[",", "–", "—"]) && look.is_any(start + 1, REMARKS),
+        };
+        let says_nothing = inner.clone().all(|at| {
+            let Some(word) = look.words.get(at) else { return true };
+            let text = word.text.as_str();
+            let anchors = is_anchor(text) && !FINITE.contains(&text);
+            let known = tools.knows_anywhere(word) || tools.is_value(word);
+            !word.quoted
+                && !anchors
+                && !(known && !super::lexicon::is_filler(text))
+                && !NARROWING.contains(&text)
+                && quantity::number(look, at).is_none()
+        });
+        if is_clause && says_nothing && inner.len() > 1 {
+            look.take(start..end + usize::from(in_parentheses));
+        }
+    }
 }
 
 /// What kind of statement it is, by words that no other reader took.

@@ -268,6 +268,7 @@ impl Text<'_> {
     }
 
     fn past_inner(&mut self) -> Option<Past> {
+        let mut earlier = Vec::new();
         let asks = if self.eat("it would be more than ").is_some() {
             if self.eat("once").is_some() {
                 Asks::Count(1)
@@ -278,6 +279,10 @@ impl Text<'_> {
             }
         } else {
             let names = self.list()?;
+            while self.eat(" whose ").or_else(|| self.eat(" and whose ")).is_some() {
+                let is_argument = self.0.starts_with('`');
+                earlier.push(self.condition(0).filter(|_| is_argument)?);
+            }
             match self.one(&[(" of all such calls", 0), (" was called before", 1), (" has not succeeded before", 2)])? {
                 0 => Asks::Sum(names.into_iter().next()?, Number(0)),
                 1 => Asks::After(names),
@@ -297,7 +302,7 @@ impl Text<'_> {
             None => None,
         };
         self.one(&[(" in all runs of the principal", ()), (" in the run", ())])?;
-        Some(Past { asks, same, within })
+        Some(Past { asks, earlier, same, within })
     }
 
     fn same(&mut self) -> Option<Option<(String, String)>> {

@@ -72,7 +72,7 @@ pub(super) fn read(context: &mut Context<'_>, clause: &Clause) {
     if about_replies(context, &look, clause) {
         return;
     }
-    let hard_no = anchors::asides(&mut look);
+    let hard_no = anchors::asides(&mut look, &context.tools);
     let timing = times::read(&mut look);
     let elliptic = is_elliptic(&look);
     let approval = approval::read(&mut look, &context.tools);
@@ -310,11 +310,14 @@ fn exemption(context: &mut Context<'_>, found: &Found) -> bool {
     if let Some(verb) = verb.filter(|_| roles.is_empty()) {
         roles = super::names::roles(&found.look, found.topic..verb.start);
     }
+    // A clause that narrows by itself, or names another tool, is a statement of its own.
+    let own = !found.who.only.is_empty()
+        || matches!(context.tools.about(&content(&found.look), |_| true), About::These(tools) if tools != context.last_tools);
     let says = found
         .look
         .find(&["exempt|exempted|override|excluded|excepted|unaffected", "not|doesn't|don't apply|bound|affected|for"])
         .is_some();
-    says && !roles.is_empty() && context.exempt(&roles, &found.span)
+    says && !own && !roles.is_empty() && context.exempt(&roles)
 }
 
 /// Notes what is said to be allowed: it contradicts what forbids the same, and is no rule.

@@ -133,16 +133,13 @@ impl<'s> Context<'s> {
     }
 
     /// The rules of the last sentence are not for these roles. Whether there are any.
-    pub(super) fn exempt(&mut self, roles: &[String], span: &Range<usize>) -> bool {
+    pub(super) fn exempt(&mut self, roles: &[String]) -> bool {
         let Some(last) = self.rules.last().map(|rule| rule.span.clone()) else { return false };
-        let mut of_past = false;
         for rule in self.rules.iter_mut().filter(|rule| rule.span == last) {
-            of_past |= rule.past.is_some();
-            rule.when.push(Condition::Not(Box::new(Condition::Role(roles.to_vec()))));
-        }
-        if of_past {
-            let message = format!("a rule about what came before cannot be narrowed yet: not for {}", roles.join(", "));
-            self.refuse(span.clone(), message, "leave the exception out, or write two requests");
+            let known = rule.when.iter().find_map(Condition::exempt_roles).map(<[String]>::to_vec);
+            rule.when.retain(|condition| condition.exempt_roles().is_none());
+            let all: Vec<String> = known.into_iter().flatten().chain(roles.iter().cloned()).collect();
+            rule.when.push(Condition::Not(Box::new(Condition::Role(all))));
         }
         true
     }
@@ -250,7 +247,26 @@ impl<'s> Context<'s> {
         if std::mem::take(&mut self.tentative_next) {
             self.tentative.push(id.clone());
         }
-        self.rules.push(Rule { id, span, tools, when, past, stop });
+        let rule = Rule { id, span, tools, when, past, stop };
+        let lists = |condition: &Condition| self.is_about_list(&rule.tools, condition);
+        let is_about_lists = rule.past.as_ref().is_some_and(|past| {
+            let earlier = |condition: &Condition| self.is_about_list(past.asks.tools(), condition);
+            rule.when.iter().any(lists) || past.earlier.iter().any(earlier)
+        });
+        if !rule.has_form() || is_about_lists {
+            let message = "a rule about what came before can be narrowed by exempt roles, values and amounts, and not by this";
+            self.refuse(rule.span.clone(), message, "leave the condition out, or hold the call for a person");
+        }
+        self.rules.push(rule);
+    }
+
+    /// Whether a condition is about an argument that is a list: sequences compare lists otherwise than programs.
+    fn is_about_list(&self, tools: &[String], condition: &Condition) -> bool {
+        let of = |tool: &String| self.tools.spec.tool(tool);
+        condition.argument().is_some_and(|name| {
+            let mut arguments = tools.iter().filter_map(of).flat_map(|tool| &tool.arguments);
+            arguments.any(|argument| argument.name == name && argument.kind == "array")
+        })
     }
 
     /// Takes rules back that something more precise replaces.

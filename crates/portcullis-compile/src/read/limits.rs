@@ -188,6 +188,10 @@ fn limit(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, quantity: &Quanti
     let percent = frame.found.look.is_any(quantity.unit, &["%", "percent", "per", "pct"]);
     let unit = frame.found.look.text(quantity.unit).to_owned();
     if quantity.currency.is_none() && !unit.ends_with('%') && !percent {
+        if let Some(own) = summed(frame, &unit).filter(|_| total || frame.found.window.is_some()) {
+            let scope = scope(frame.found, frame.tool);
+            return sum_of(context, frame, quantity, &own, scope);
+        }
         if let Some(made) = of_argument(context, frame, quantity, &unit) {
             return made;
         }
@@ -212,6 +216,19 @@ fn limit(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, quantity: &Quanti
         return sum(context, frame, quantity, scope);
     }
     bound(context, frame, quantity)
+}
+
+/// The number argument that is named as the unit is: `400 litres a week` of `litres` are added up, and not counted.
+fn summed(frame: &Frame<'_, '_>, unit: &str) -> Option<String> {
+    let named = |own: &&Argument| {
+        let parts = parts(&own.name);
+        let identifies = parts.iter().any(|part| ["id", "number", "nr", "no", "code", "ref"].contains(&part.as_str()));
+        is_number(own) && !identifies && parts.iter().any(|part| sense(part) == sense(unit))
+    };
+    if CALLS.contains(&unit) || unit.is_empty() {
+        return None;
+    }
+    frame.tool.arguments.iter().find(named).map(|own| own.name.clone())
 }
 
 /// Whether a number is one of calls.
@@ -460,6 +477,28 @@ fn sum(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, quantity: &Quantity
     past(context, frame, scope, Asks::Sum(name, value), 2)
 }
 
+/// A limit on the sum of a number that is no money.
+fn sum_of(
+    context: &mut Context<'_>,
+    frame: &mut Frame<'_, '_>,
+    quantity: &Quantity,
+    own: &str,
+    scope: Scope,
+) -> Vec<Made> {
+    frame.found.look.take(quantity.unit..quantity.unit + 1);
+    let added = ["summed", "total", "sum", "combined", "altogether", "together", "overall", "in", "added", "up"];
+    for at in 0..frame.found.look.len() {
+        if frame.found.look.is_any(at, &added) {
+            frame.found.look.take(at..at + 1);
+        }
+    }
+    let value = match quantity.says {
+        Says::Under => Number(quantity.value.0.saturating_sub(1)),
+        _ => quantity.value,
+    };
+    past(context, frame, scope, Asks::Sum(own.to_owned(), value), 2)
+}
+
 /// A limit over time: asks for what is left open.
 fn past(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, scope: Scope, asks: Asks, at_most: u32) -> Vec<Made> {
     let place = frame.found.span.clone();
@@ -482,9 +521,13 @@ fn past(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, scope: Scope, asks
         context.refuse(place, message, "leave the exception out, or write two requests");
         return Vec::new();
     }
+    let mut when = narrowing(frame);
+    if !frame.found.who.except.is_empty() {
+        when.push(Condition::Not(Box::new(Condition::Role(frame.found.who.except.clone()))));
+    }
     let same = scope.key.map(|key| (key.clone(), key));
-    let past = Some(Past { asks, same, within: window });
-    vec![Made { when: Vec::new(), past, stop: Stop::Deny }]
+    let past = Some(Past { asks, earlier: Vec::new(), same, within: window });
+    vec![Made { when, past, stop: Stop::Deny }]
 }
 
 /// How far back counts; nothing where that had to be asked.
@@ -524,12 +567,19 @@ fn place_scope(found: &mut Found, scope: &Scope) {
     }
 }
 
+/// The values that say which calls a limit over time counts.
+fn narrowing(frame: &Frame<'_, '_>) -> Vec<Condition> {
+    let of = |value: &super::values::Value| {
+        let said = Condition::Argument(value.argument.clone(), value.test.clone());
+        let inverted = value.words.iter().min().is_some_and(|at| frame.found.inverted(*at));
+        if inverted { Condition::Not(Box::new(said)) } else { said }
+    };
+    frame.values.iter().map(of).collect()
+}
+
 /// What narrows a limit over time, which a sequence cannot.
 fn unexempted(context: &Context<'_>, frame: &Frame<'_, '_>) -> Option<String> {
     let found = &*frame.found;
-    if !found.who.except.is_empty() {
-        return Some(format!("not for {}", found.who.except.join(", ")));
-    }
     if found.look.find(&["different|distinct|separate|unique"]).is_some() {
         return Some("how many different ones".to_owned());
     }
@@ -537,9 +587,6 @@ fn unexempted(context: &Context<'_>, frame: &Frame<'_, '_>) -> Option<String> {
     let covered = found.who.about.iter().all(|role| only.contains(role)) && !only.is_empty();
     if !found.who.about.is_empty() && !covered {
         return Some(format!("for {}", found.who.about.join(", ")));
-    }
-    if let Some(value) = frame.values.first() {
-        return Some(format!("by `{}`", value.argument));
     }
     found.timing.times.as_ref().map(|_| "by the hour".to_owned())
 }

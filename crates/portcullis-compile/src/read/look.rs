@@ -87,18 +87,20 @@ impl Look {
         })
     }
 
+    /// Puts one word in the place of several.
+    pub(super) fn join(&mut self, range: Range<usize>, text: &str) {
+        let span = self.span(&range);
+        let Some(word) = self.words.get_mut(range.start) else { return };
+        (word.text, word.sense, word.span) = (text.to_owned(), text.to_owned(), span);
+        self.words.drain(range.start + 1..range.end);
+        self.used.drain(range.start + 1..range.end);
+    }
+
     /// Takes what another reading of the same clause took.
     pub(super) fn take_all(&mut self, other: &Self) {
         for (used, theirs) in self.used.iter_mut().zip(&other.used) {
             *used |= *theirs;
         }
-    }
-
-    /// Takes a phrase, where it stands.
-    pub(super) fn take_phrase(&mut self, phrases: &[&str]) -> Option<Range<usize>> {
-        let found = self.find(phrases)?;
-        self.take(found.clone());
-        Some(found)
     }
 
     /// What is left between two places.

@@ -175,7 +175,12 @@ pub(super) struct Who {
 pub(super) fn read(look: &mut Look, start: usize, tools: &Tools<'_>) -> Who {
     let mut who = Who::default();
     exceptions(look, tools, &mut who);
+    let excluded = look.find(&["not for", "but not for?"]).is_some();
     only(look, start, tools, &mut who);
+    // `only for nurses, not for porters`: who is not among the first is excluded, and not exempt.
+    if excluded && !who.only.is_empty() {
+        who.except.clear();
+    }
     if who.only.is_empty() && who.vague.is_none() {
         subject(look, start, tools, &mut who);
     }

@@ -150,6 +150,12 @@ fn quantity(look: &Look, at: usize) -> Option<Quantity> {
     if look.is_used(at) || look.words.get(at)?.quoted {
         return None;
     }
+    // `this one`, `any one card`: no number.
+    const DETERMINED: &[&str] =
+        &["any", "each", "every", "this", "that", "the", "which", "quick", "another", "last", "next", "no", "other"];
+    if look.text(at) == "one" && at > 0 && look.is_any(at - 1, DETERMINED) {
+        return None;
+    }
     let before = at.checked_sub(1).and_then(|at| currency(look.text(at)));
     let (value, length) = number(look, at)?;
     let mut end = at + length;

@@ -10,7 +10,7 @@ use super::tools::{About, argument};
 use super::values;
 use super::words::Word;
 use crate::draft::{Put, Topic};
-use crate::rule::{Asks, Past, Stop, Window};
+use crate::rule::{Asks, Condition, Past, Stop, Window};
 use crate::spec::Tool;
 
 /// The tools that a stretch of words is about; none where that is open.
@@ -40,14 +40,9 @@ pub(super) fn order(context: &mut Context<'_>, found: &mut Found, order: &Order)
     }
     let of = |name: Option<&String>| name.and_then(|name| context.tools.spec.tool(name));
     let (Some(judging), Some(first)) = (of(judged.first()), of(earlier.first())) else { return };
-    let narrowed = has_values(found, judging, &order.judged) || has_values(found, first, &order.other);
     context.last_tools.clone_from(&judged);
-    if narrowed {
-        let message = "an order tells calls apart by their tool, not yet by an argument";
-        let help = "offer what differs as a tool of its own, or hold the call for a person";
-        context.refuse(found.span.clone(), message, help);
-        return;
-    }
+    let when = narrowing(found, judging, &order.judged);
+    let needed = narrowing(found, first, &order.other);
     let mentioned = |argument: &str, tool: &Tool| {
         found.look.words.iter().any(|word| argument_named(tool, word, argument))
     };
@@ -75,8 +70,8 @@ pub(super) fn order(context: &mut Context<'_>, found: &mut Found, order: &Order)
     };
     for set in sets {
         let asks = if order.requires { Asks::Before(set) } else { Asks::After(set) };
-        let past = Past { asks, same: same.clone(), within };
-        context.rule(found.sentence.clone(), &judged, Vec::new(), Some(past), Stop::Deny);
+        let past = Past { asks, earlier: needed.clone(), same: same.clone(), within };
+        context.rule(found.sentence.clone(), &judged, when.clone(), Some(past), Stop::Deny);
     }
 }
 
@@ -84,12 +79,22 @@ fn argument_named(tool: &Tool, word: &Word, name: &str) -> bool {
     argument(tool, &[word]).is_some_and(|argument| argument.name == name)
 }
 
-/// Whether values of a tool's arguments are named in a stretch of words.
-fn has_values(found: &Found, tool: &Tool, range: &Range<usize>) -> bool {
+/// What a stretch of words says of the arguments of a tool. Its words are taken.
+fn narrowing(found: &mut Found, tool: &Tool, range: &Range<usize>) -> Vec<Condition> {
     let mut part = found.look.clone();
     part.take(0..range.start);
     part.take(range.end..found.look.len());
-    !values::read(&mut part, tool, false).is_empty()
+    let mut all = Vec::new();
+    for value in values::read(&mut part, tool, false) {
+        let said = Condition::Argument(value.argument.clone(), value.test.clone());
+        let first = value.words.iter().min().copied().unwrap_or(range.start);
+        let inverted = found.inverted(first) || found.look.is_any(first.wrapping_sub(1), &["not"]);
+        all.push(if inverted { Condition::Not(Box::new(said)) } else { said });
+        for at in value.words {
+            found.look.take(at..at + 1);
+        }
+    }
+    all
 }
 
 /// `between two reboots of the same host 10 minutes`, `wait 10 minutes between …`: the time after one in which no other may
@@ -127,7 +132,7 @@ pub(super) fn gap(context: &mut Context<'_>, found: &mut Found) -> bool {
     let same = key.map(|key| (key.clone(), key));
     // A call exactly as late as it has to be is let through.
     let within = Some(Window::Seconds(seconds.saturating_sub(1).max(1)));
-    let past = Past { asks: Asks::Count(1), same, within };
+    let past = Past { asks: Asks::Count(1), earlier: Vec::new(), same, within };
     context.rule(found.sentence.clone(), &tools, Vec::new(), Some(past), Stop::Deny);
     context.last_tools = tools;
     true

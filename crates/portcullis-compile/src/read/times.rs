@@ -93,13 +93,18 @@ fn month(word: &str) -> Option<u32> {
 
 /// Reads times, and takes their words.
 pub(super) fn read(look: &mut Look) -> Timing {
+    parts_of_day(look);
     let mut timing = Timing::default();
     let mut times = Times::default();
     dates(look, &mut times, &mut timing);
     days(look, &mut times, &mut timing);
     hours(look, &mut times, &mut timing);
     let named = times != Times::default();
-    let vague = look.find(VAGUE);
+    // `two nights` are a number of them.
+    let counted = |range: &Range<usize>| {
+        range.len() == 1 && range.start > 0 && super::quantity::number(look, range.start - 1).is_some()
+    };
+    let vague = look.find(VAGUE).filter(|range| !counted(range));
     if let Some(vague) = vague {
         // `business hours (9 to 17)` says itself what is meant.
         if times.minutes.is_none() {
@@ -112,6 +117,22 @@ pub(super) fn read(look: &mut Look) -> Timing {
         timing.times = Some(times);
     }
     timing
+}
+
+/// `7 in the morning` is `7am`, `eleven at night` is `11pm`.
+fn parts_of_day(look: &mut Look) {
+    for at in 0..look.len() {
+        let hour = super::quantity::number(look, at).map(|(number, _)| number.0 / crate::rule::Number::ONE);
+        let Some(hour) = hour.filter(|hour| (1..=12).contains(hour)) else { continue };
+        let end = look.phrase_at(at + 1, "o'clock? in the morning|afternoon|evening").or_else(|| look.phrase_at(at + 1, "o'clock? at night"));
+        let Some(end) = end else { continue };
+        let half = match look.text(end - 1) {
+            "morning" => "am",
+            "night" if hour < 6 || hour == 12 => "am",
+            _ => "pm",
+        };
+        look.join(at..end, &format!("{hour}{half}"));
+    }
 }
 
 fn note(timing: &mut Timing, look: &mut Look, range: Range<usize>) {

@@ -157,7 +157,11 @@ fn is_value(word: &Word, tool: &Tool) -> bool {
     let digits = word.written.chars().filter(char::is_ascii_digit).count();
     let capitals = word.written.chars().filter(char::is_ascii_uppercase).count();
     let plain = word.written.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-    let code = plain && capitals >= 2 && digits >= 2 && word.written.len() >= 4;
+    // `t3.small`, `eu-west-1`
+    let letters = word.written.starts_with(|c: char| c.is_ascii_alphabetic());
+    let jointed = word.written.contains(['-', '.', '_'])
+        && word.written.chars().all(|c| c.is_ascii_alphanumeric() || ['-', '.', '_'].contains(&c));
+    let code = letters && digits > 0 && jointed || plain && capitals >= 2 && digits >= 2 && word.written.len() >= 4;
     !names && (word.quoted || code)
 }
 

@@ -166,6 +166,16 @@ fn push_turns(clauses: &mut Vec<Clause>, topic: &[Word], words: Vec<Word>, goes_
         Clause { topic: words.len(), words, goes_on, sentence: sentence.clone() }
     };
     let mut current = empty(goes_on);
+    let mut words = words;
+    for at in 0..words.len() {
+        // `not void nor post`: a list.
+        let follows = words.get(at + 1).map_or("", |word| word.text.as_str());
+        let restarts = MODAL.contains(&follows) || ["do", "does", "is", "are", "will", "would"].contains(&follows);
+        if let Some(word) = words.get_mut(at).filter(|word| word.text == "nor" && !restarts) {
+            word.text = "or".to_owned();
+            word.sense = "or".to_owned();
+        }
+    }
     let rests: Vec<bool> = (0..words.len()).map(|at| turns_at(&words, at)).collect();
     for (word, turns) in words.into_iter().zip(rests) {
         let is_sign = [";", ",", "and", "but", "so"].contains(&word.text.as_str());
