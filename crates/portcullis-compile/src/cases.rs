@@ -188,10 +188,13 @@ fn single(rule: &Rule, plain: &Setting) -> Vec<Run> {
 fn meeting(conditions: &[Condition], plain: &Setting) -> Setting {
     let mut meets = plain.clone();
     for condition in conditions {
-        if meaning::holds(condition, &meets.caller, &meets.call) == Some(true) && condition.exempt_roles().is_some() {
+        if meaning::holds(condition, &meets.caller, &meets.call) == Some(true)
+            && condition.exempt_roles().is_some()
+        {
             continue;
         }
-        let fits = |setting: &Setting| meaning::holds(condition, &setting.caller, &setting.call) == Some(true);
+        let fits =
+            |setting: &Setting| meaning::holds(condition, &setting.caller, &setting.call) == Some(true);
         if let Some(setting) = settings(condition, &meets).into_iter().find(fits) {
             meets = setting;
         }

@@ -134,7 +134,9 @@ fn narrowed(condition: &Condition, negated: bool) -> Option<String> {
 
 /// A value as a text and, where it reads as one, as a number or boolean.
 fn forms(value: &str) -> Vec<String> {
-    let is_number = value.len() <= 15 && value.bytes().all(|c| c.is_ascii_digit()) && (value == "0" || !value.starts_with('0'));
+    let is_number = value.len() <= 15
+        && value.bytes().all(|c| c.is_ascii_digit())
+        && (value == "0" || !value.starts_with('0'));
     let is_plain = !value.is_empty() && is_number || value == "true" || value == "false";
     [quoted(value)].into_iter().chain(is_plain.then(|| value.to_owned())).collect()
 }

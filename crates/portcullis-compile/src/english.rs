@@ -78,7 +78,9 @@ pub fn condition(condition: &Condition) -> String {
             Condition::At(times) => format!("the time is not {}", timed(times)),
             other => format!("it is not so that ({})", self::condition(other)),
         },
-        Condition::Any(all) => format!("({})", all.iter().map(self::condition).collect::<Vec<_>>().join("; or ")),
+        Condition::Any(all) => {
+            format!("({})", all.iter().map(self::condition).collect::<Vec<_>>().join("; or "))
+        }
         Condition::All(all) => {
             format!("({})", all.iter().map(self::condition).collect::<Vec<_>>().join("; and "))
         }
@@ -95,7 +97,11 @@ fn tested(test: &Test, holds: bool) -> String {
         Test::Under(folders) => format!("{is} in the folder {}", list(folders, "or", true)),
         Test::Named(names) => format!("{is} a file named {}", list(names, "or", true)),
         Test::Starts(starts) => {
-            format!("{} {}", if holds { "begins with" } else { "does not begin with" }, list(starts, "or", true))
+            format!(
+                "{} {}",
+                if holds { "begins with" } else { "does not begin with" },
+                list(starts, "or", true)
+            )
         }
         Test::Contains(parts) => {
             format!("{} {}", if holds { "contains" } else { "does not contain" }, list(parts, "or", true))

@@ -89,7 +89,8 @@ fn asks(past: &Past, rule: &Rule, caller: &Caller, call: &Call, happened: &[&Cal
         }
         Asks::Sum(argument, most) => {
             let amount = |call: &Call| call.args.get(argument).and_then(number).filter(|amount| *amount >= 0);
-            let all: Option<i64> = counted(&rule.tools).into_iter().filter(own).chain([call]).map(amount).sum();
+            let all: Option<i64> =
+                counted(&rule.tools).into_iter().filter(own).chain([call]).map(amount).sum();
             all.is_none_or(|all| all > most.0)
         }
         Asks::After(tools) => {

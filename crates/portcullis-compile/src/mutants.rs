@@ -128,8 +128,12 @@ fn tests(test: &Test) -> Vec<Test> {
             vec![Test::Items(turned(*compare), *count), Test::Items(*compare, count.saturating_add(1))]
         }
         Test::OneOf(values) if values.len() > 1 => without_one(values).into_iter().map(Test::OneOf).collect(),
-        Test::Starts(starts) if starts.len() > 1 => without_one(starts).into_iter().map(Test::Starts).collect(),
-        Test::Contains(parts) if parts.len() > 1 => without_one(parts).into_iter().map(Test::Contains).collect(),
+        Test::Starts(starts) if starts.len() > 1 => {
+            without_one(starts).into_iter().map(Test::Starts).collect()
+        }
+        Test::Contains(parts) if parts.len() > 1 => {
+            without_one(parts).into_iter().map(Test::Contains).collect()
+        }
         Test::InDomain(domains, below) => vec![Test::InDomain(domains.clone(), !below)],
         _ => Vec::new(),
     }

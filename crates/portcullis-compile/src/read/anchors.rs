@@ -109,6 +109,8 @@ const ASIDES: &[&str] = &[
     "i want|need|would like",
     "so far",
     "by the way",
+    "in one|a go",
+    "in a single go",
     "no joke|kidding|question",
     "of course",
     "i guess|suppose",
@@ -157,12 +159,19 @@ pub(super) struct Mood {
 
 /// Takes what is beside the point: politeness, and reasons up to the end of the clause.
 pub(super) fn asides(look: &mut Look, tools: &Tools<'_>) -> bool {
-    remarks(look, tools);
     let no = look.find(&["hard|flat|big|clear|absolute no"]).is_some();
     for phrase in ASIDES {
         while let Some(found) = look.find_left(&[phrase]) {
             look.take(found);
         }
+    }
+    remarks(look, tools);
+    // `configure the agent so that …`: what follows is what is asked for.
+    if let Some(so) = look.find_left(&["so that"])
+        && look.find_in(0..so.start, &["configure|set|setup|arrange|adjust|change|make|see"]).is_some()
+        && so.start < 8
+    {
+        look.take(0..so.end);
     }
     // A reason stands at the end, or before the comma of a statement.
     while let Some(found) = look.find_left(REASONS) {
@@ -177,11 +186,36 @@ pub(super) fn asides(look: &mut Look, tools: &Tools<'_>) -> bool {
 const REMARKS: &[&str] =
     &["it", "they", "we", "he", "she", "it's", "they're", "we're", "we've", "they've", "i", "i've", "i'm"];
 /// Verbs of a remark in parentheses.
-const FINITE: &[&str] = &["is", "are", "was", "were", "would", "could", "had", "has", "have", "will", "keeps", "keep"];
+const FINITE: &[&str] =
+    &["is", "are", "was", "were", "would", "could", "had", "has", "have", "will", "keeps", "keep"];
 /// Words that are about whom or when a rule is: no remark has them.
 const NARROWING: &[&str] = &[
-    "unless", "except", "excluding", "if", "when", "whenever", "once", "until", "till", "before", "after", "first", "where",
-    "without", "besides", "otherwise", "else", "instead", "nor", "same", "other", "role", "roles", "per", "each", "every",
+    "unless",
+    "except",
+    "excluding",
+    "if",
+    "when",
+    "whenever",
+    "once",
+    "until",
+    "till",
+    "before",
+    "after",
+    "first",
+    "where",
+    "without",
+    "besides",
+    "otherwise",
+    "else",
+    "instead",
+    "nor",
+    "same",
+    "other",
+    "role",
+    "roles",
+    "per",
+    "each",
+    "every",
 ];
 
 /// Takes remarks: `…, they eat the cluster`, `(it would end the study)`. A remark is a clause of its own that has no word of
@@ -194,23 +228,38 @@ fn remarks(look: &mut Look, tools: &Tools<'_>) {
         let inner = start + 1..end;
         let is_clause = match in_parentheses {
             true => inner.clone().any(|at| look.is_any(at, FINITE)),
-            false => start > 0 && look.is_any(start, &[",", "–", "—"]) && look.is_any(start + 1, REMARKS),
-        };
+            false => {
+                let first = start + 1 + usize::from(look.is_any(start + 1, &["then", "and", "so"]));
+                let subject = look.is_any(first, REMARKS)
+                    || look.is_any(first, &["the", "our", "their"])
+                        && inner.clone().any(|at| look.is_any(at, FINITE));
+                start > 0 && look.is_any(start, &[",", "–", "—"]) && subject
+            }
+        } || is_gloss(look, start, end);
         let says_nothing = inner.clone().all(|at| {
-            let Some(word) = look.words.get(at) else { return true };
+            let Some(word) = look.words.get(at).filter(|_| !look.is_used(at)) else { return true };
             let text = word.text.as_str();
-            let anchors = is_anchor(text) && !FINITE.contains(&text);
+            let anchors = is_anchor_alone(text) && !FINITE.contains(&text);
             let known = tools.knows_anywhere(word) || tools.is_value(word);
             !word.quoted
                 && !anchors
                 && !(known && !super::lexicon::is_filler(text))
-                && !NARROWING.contains(&text)
+                && (!NARROWING.contains(&text) || text == "after" && at + 1 == end)
                 && quantity::number(look, at).is_none()
         });
         if is_clause && says_nothing && inner.len() > 1 {
             look.take(start..end + usize::from(in_parentheses));
         }
     }
+}
+
+/// `at bank.example (the client)`: parentheses that say who an address is.
+fn is_gloss(look: &Look, start: usize, end: usize) -> bool {
+    let before = look.text(start.wrapping_sub(1));
+    look.is_any(start, &["("])
+        && end - start <= 4
+        && before.contains(['.', '@', '/'])
+        && look.is_any(start + 1, &["the", "our", "a", "an", "their"])
 }
 
 /// What kind of statement it is, by words that no other reader took.
@@ -230,7 +279,13 @@ pub(super) fn mood(look: &Look) -> Mood {
         only.as_ref().is_some_and(|only| range.start >= only.start && range.end <= only.end)
     };
     let bans = all(NEGATIVE).filter(|range| !narrowed(range));
-    Mood { bans, must: all(MUST), allows: all(ALLOWED).is_some() || free.is_some(), free: free.is_some(), only }
+    Mood {
+        bans,
+        must: all(MUST),
+        allows: all(ALLOWED).is_some() || free.is_some(),
+        free: free.is_some(),
+        only,
+    }
 }
 
 /// Whether a word is one of an anchor, and so has no content of its own.
@@ -239,4 +294,11 @@ pub(super) fn is_anchor(text: &str) -> bool {
     lists.iter().any(|list| {
         list.iter().any(|phrase| phrase.split([' ', '|']).any(|word| word.trim_end_matches('?') == text))
     })
+}
+
+/// Whether a word is an anchor by itself, and not only in a phrase.
+fn is_anchor_alone(text: &str) -> bool {
+    let lists = [NEGATIVE, FREE, ALLOWED, MUST, ONLY];
+    let alone = |phrase: &&str| !phrase.contains(' ') && phrase.split('|').any(|word| word == text);
+    lists.iter().any(|list| list.iter().any(|phrase| alone(&phrase)))
 }

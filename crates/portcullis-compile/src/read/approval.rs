@@ -18,6 +18,8 @@ pub(super) struct Approval {
     pub(super) range: Range<usize>,
     /// Whether it is said that none is needed.
     pub(super) none: bool,
+    /// Whether it is a noun, as in `needs a sign-off`, and nobody is named whose it is.
+    pub(super) unnamed: bool,
 }
 
 const NOUNS: &str = "approval|approvals|sign-off|signoff|consent|go-ahead|authorisation|authorization|permission|confirmation|clearance|countersignature|blessing|agreement";
@@ -61,8 +63,10 @@ const HUMANS: &[&str] = &[
 ];
 
 /// Words that no name of a role has.
-const NO_NAMES: &[&str] =
-    &["be", "by", "for", "to", "they", "whenever", "while", "is", "are", "been", "more", "than", "person", "in", "not"];
+const NO_NAMES: &[&str] = &[
+    "be", "by", "for", "to", "they", "whenever", "while", "is", "are", "been", "more", "than", "person",
+    "in", "not",
+];
 
 /// Roles that read as names.
 fn plain(by: Vec<String>) -> Vec<String> {
@@ -75,15 +79,51 @@ fn plain(by: Vec<String>) -> Vec<String> {
 
 /// Words of an approval before which who approves may stand, and at which that ends.
 const BEFORE_NAMES: &[&str] = &[
-    "need", "needs", "require", "requires", "required", "without", "requiring", "get", "gets", "with", "have", "has",
-    "subject", "to", "until", "till", "after", "unless", "only", "if", "must", ",", "for", "waits", "wait", "is", "are",
-    "and", "goes", "go", "no", "not", "via", "on", "pending", "given", "upon", "(", ":",
+    "need",
+    "needs",
+    "require",
+    "requires",
+    "required",
+    "without",
+    "requiring",
+    "get",
+    "gets",
+    "with",
+    "have",
+    "has",
+    "subject",
+    "to",
+    "until",
+    "till",
+    "after",
+    "unless",
+    "only",
+    "if",
+    "must",
+    ",",
+    "for",
+    "waits",
+    "wait",
+    "is",
+    "are",
+    "and",
+    "goes",
+    "go",
+    "no",
+    "not",
+    "via",
+    "on",
+    "pending",
+    "given",
+    "upon",
+    "(",
+    ":",
 ];
 /// Words before an approval that belong to it.
 const LEADS: &[&str] = &[
-    "need", "needs", "require", "requires", "the", "a", "an", "prior", "explicit", "without", "has", "have", "must", "to",
-    "be", "subject", "unless", "until", "get", "gets", "with", "only", "wait", "waits", "for", "after", "if", "pending",
-    "first", "is", "are",
+    "need", "needs", "require", "requires", "the", "a", "an", "prior", "explicit", "without", "has", "have",
+    "must", "to", "be", "subject", "unless", "until", "get", "gets", "with", "only", "wait", "waits", "for",
+    "after", "if", "pending", "first", "is", "are",
 ];
 
 /// Reads that an approval is needed, and takes the words.
@@ -103,7 +143,7 @@ pub(super) fn read(look: &mut Look, tools: &Tools<'_>) -> Option<Approval> {
             .find(&["never", "can't|cannot|mustn't", "must|may not", "not|don't be?", "no|nothing|nobody"])
             .is_none_or(|found| found.start >= start.saturating_sub(4));
     let (mut by, mut vague) = (Vec::new(), None);
-    if let Some(lead) = look.phrase_at(end, "explicitly? by|from|of|through|for") {
+    if let Some(lead) = look.phrase_at(end, "first|beforehand? explicitly? by|from|of|through|for") {
         let (names, after, unclear) = people::named(look, tools, lead);
         (by, vague) = (names, unclear);
         end = after.max(lead);
@@ -123,8 +163,12 @@ pub(super) fn read(look: &mut Look, tools: &Tools<'_>) -> Option<Approval> {
     while start > 0 && look.is_any(start - 1, LEADS) && !none {
         start -= 1;
     }
+    end += usize::from(look.is_any(end, &["first", "beforehand", "upfront"]));
+    let human = look.find(&["person|human|somebody|someone|manual|me|us|my|our|operator|people"]).is_some();
+    let noun = NOUNS.split('|').any(|noun| (start..end).any(|at| look.text(at) == noun));
+    let unnamed = noun && !human && by.is_empty() && !none;
     look.take(start..end);
-    Some(Approval { by, vague, range: start..end, none })
+    Some(Approval { by, vague, range: start..end, none, unnamed })
 }
 
 /// The words that say that there is an approval.
@@ -169,10 +213,12 @@ fn anchor(look: &Look, tools: &Tools<'_>) -> Option<Range<usize>> {
 
 /// `goes to the cfo for approval`, `waits for a dba to click approve`
 fn sent_to(look: &mut Look, tools: &Tools<'_>) -> Option<Approval> {
-    let to = look.find_left(&["go|goes|sent|routed|handed|passed|escalate|escalated|forward|forwarded to|past|through|via",
+    let to = look.find_left(&[
+        "go|goes|sent|routed|handed|passed|escalate|escalated|forward|forwarded to|past|through|via",
         "wait|waits|held|hold|holds|park|parked|pause|pauses for|until|till|on",
         "has|have|needs|need to? wait|pass|go|be for|until|through|past|by",
-        "run|runs it? past|by"])?;
+        "run|runs it? past|by",
+    ])?;
     let ends = look.find_in(
         to.end..look.len().min(to.end + 8),
         &[
@@ -202,7 +248,7 @@ fn sent_to(look: &mut Look, tools: &Tools<'_>) -> Option<Approval> {
     }
     let end = ends.map_or(stop, |ends| ends.end).max(stop);
     look.take(to.start..end);
-    Some(Approval { by, vague, range: to.start..end, none: false })
+    Some(Approval { by, vague, range: to.start..end, none: false, unnamed: false })
 }
 
 /// `a manager must approve …`, `ask me first`
@@ -220,7 +266,7 @@ fn verb(look: &mut Look, tools: &Tools<'_>) -> Option<Approval> {
             let end = if me { ask.end } else { end.max(ask.end + 1) };
             look.take(ask.start..end);
             let by = by.into_iter().filter(|name| !me && !HUMANS.contains(&name.as_str())).collect();
-            return Some(Approval { by, vague, range: ask.start..end, none: false });
+            return Some(Approval { by, vague, range: ask.start..end, none: false, unnamed: false });
         }
     }
     let must = look.find(&[
@@ -240,5 +286,5 @@ fn verb(look: &mut Look, tools: &Tools<'_>) -> Option<Approval> {
     }
     look.take(start..must.end + usize::from(look.is_any(must.end, &["off"])));
     let by = by.into_iter().filter(|name| !HUMANS.contains(&name.as_str())).collect();
-    Some(Approval { by, vague, range: start..must.end, none: false })
+    Some(Approval { by, vague, range: start..must.end, none: false, unnamed: false })
 }

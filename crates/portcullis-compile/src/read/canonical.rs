@@ -83,10 +83,7 @@ impl Text<'_> {
     }
 
     fn number(&mut self) -> Option<Number> {
-        let end = self
-            .0
-            .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-')
-            .unwrap_or(self.0.len());
+        let end = self.0.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-').unwrap_or(self.0.len());
         let (digits, rest) = self.0.split_at_checked(end)?;
         let (sign, plain) = digits.strip_prefix('-').map_or((1, digits), |plain| (-1, plain));
         let (whole, decimals) = plain.split_once('.').unwrap_or((plain, ""));
@@ -120,8 +117,10 @@ impl Text<'_> {
         if depth > DEPTH_MAX {
             return None;
         }
-        let not = |condition: Condition, is: bool| if is { condition } else { Condition::Not(Box::new(condition)) };
-        if let Some(is) = self.one(&[("the caller has the role ", true), ("the caller does not have the role ", false)])
+        let not =
+            |condition: Condition, is: bool| if is { condition } else { Condition::Not(Box::new(condition)) };
+        if let Some(is) =
+            self.one(&[("the caller has the role ", true), ("the caller does not have the role ", false)])
         {
             return Some(not(Condition::Role(self.list()?), is));
         }
@@ -198,9 +197,9 @@ impl Text<'_> {
             return Some((Test::OneOf(self.list()?), holds));
         }
         // `at least` began with the same letters as `at a domain`.
-        let compare = self.compare().or_else(|| {
-            self.one(&[("least ", Compare::AtLeast), ("most ", Compare::AtMost)])
-        })?;
+        let compare = self
+            .compare()
+            .or_else(|| self.one(&[("least ", Compare::AtLeast), ("most ", Compare::AtMost)]))?;
         Some((Test::Compares(compare, self.number()?), holds))
     }
 
@@ -212,7 +211,9 @@ impl Text<'_> {
         let mut parts = Text(parts);
         let days = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
         while !parts.0.is_empty() {
-            if let Some(before) = parts.one(&[("on a day from ", 0), ("on or after ", 1), ("on or before ", 2)]) {
+            if let Some(before) =
+                parts.one(&[("on a day from ", 0), ("on or after ", 1), ("on or before ", 2)])
+            {
                 let first = parts.date()?;
                 times.dates = Some(match before {
                     0 => {
@@ -283,7 +284,11 @@ impl Text<'_> {
                 let is_argument = self.0.starts_with('`');
                 earlier.push(self.condition(0).filter(|_| is_argument)?);
             }
-            match self.one(&[(" of all such calls", 0), (" was called before", 1), (" has not succeeded before", 2)])? {
+            match self.one(&[
+                (" of all such calls", 0),
+                (" was called before", 1),
+                (" has not succeeded before", 2),
+            ])? {
                 0 => Asks::Sum(names.into_iter().next()?, Number(0)),
                 1 => Asks::After(names),
                 _ => Asks::Before(names),

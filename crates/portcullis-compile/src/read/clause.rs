@@ -54,15 +54,9 @@ impl Found {
         self.look.slice(range.clone()).iter().map(|word| word.written.as_str()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether words stand just before a place that turn what follows round: `except`, `outside`.
+    /// Whether words stand just before a place that turn what follows round.
     pub(super) fn inverted(&self, start: usize) -> bool {
-        let from = start.saturating_sub(4);
-        self.look
-            .find_in(
-                from..start,
-                &["outside|outwith|except|unless|besides|excluding of?", "other|apart|aside than|from", "but", "without"],
-            )
-            .is_some()
+        self.look.is_inverted(start)
     }
 }
 
@@ -133,7 +127,9 @@ pub(super) fn read(context: &mut Context<'_>, clause: &Clause) {
         context.unmade.push(found.span.clone());
     }
     // What is said of calls that were spoken of before says more than that they are denied.
-    if found.inherited && context.rules_from(from).iter().any(|rule| rule.when.is_empty() && rule.past.is_none()) {
+    if found.inherited
+        && context.rules_from(from).iter().any(|rule| rule.when.is_empty() && rule.past.is_none())
+    {
         context.drop_from(from);
         context.unmade.push(found.span.clone());
     }
@@ -204,13 +200,13 @@ fn carried_amount(context: &mut Context<'_>, look: &mut Look, quantities: &mut V
     let short = "above|over|beyond need|needs|requires|require|has|must|is|are|:|=";
     if let Some(over) = look.find_left(&[
         "above|over|beyond|more|exceeding|higher|larger|bigger than? that|this|it",
-        "anything|everything above|over|more|beyond|bigger|larger|higher",
+        "anything|everything above|over|more|beyond|bigger|larger|higher|longer|greater|heavier|further",
         "larger|higher|bigger|greater amounts|sums|ones|refunds|payments",
         short,
     ]) {
         let end = if look.phrase_at(over.start, short).is_some() { over.start + 1 } else { over.end };
         look.take(over.start..end);
-        quantities.push(Quantity { says: Says::Over, range: over.start..end, ..last.clone() });
+        quantities.push(Quantity { says: Says::Over, range: over.start..end, unit: end, ..last.clone() });
         context.take_back_tentative();
     }
 }
@@ -222,7 +218,10 @@ fn ordered(context: &Context<'_>, found: &Found) -> Option<Order> {
     let about = |range: &Range<usize>| sequences::about(context, found, range);
     let headed = found.topic > 0
         && (found.mood.must.is_some() || found.mood.only.is_some())
-        && found.look.find(&["first|beforehand|before|prior|earlier|previously", "been done", "done"]).is_some()
+        && found
+            .look
+            .find(&["first|beforehand|before|prior|earlier|previously", "been done", "done"])
+            .is_some()
         || found.topic > 0 && found.look.find(&["first"]).is_some();
     if headed {
         let (judged, other) = (0..found.topic, found.topic..found.look.len());
@@ -232,8 +231,7 @@ fn ordered(context: &Context<'_>, found: &Found) -> Option<Order> {
         }
     }
     order::order(&found.look, &found.mood, &|judged, other| {
-        let (judged, other) = (about(judged), about(other));
-        !judged.is_empty() && !other.is_empty() && judged != other
+        sequences::sides(context, found, judged, other).is_some()
     })
 }
 
@@ -243,11 +241,20 @@ fn is_permission(found: &Found) -> bool {
         return true;
     }
     let mood = &found.mood;
-    if mood.free && mood.bans.is_none() && mood.only.is_none() && found.approval.is_none() && found.quantities.is_empty() {
+    if mood.free
+        && mood.bans.is_none()
+        && mood.only.is_none()
+        && found.approval.is_none()
+        && found.quantities.is_empty()
+    {
         return true;
     }
     let plain = mood.bans.is_none() && mood.only.is_none() && mood.must.is_none();
-    plain && mood.allows && found.quantities.is_empty() && found.who.only.is_empty() && found.approval.is_none()
+    plain
+        && mood.allows
+        && found.quantities.is_empty()
+        && found.who.only.is_empty()
+        && found.approval.is_none()
 }
 
 /// Whether a clause says anything that a call could be stopped by.
@@ -268,8 +275,28 @@ fn is_statement(found: &Found, clause: &Clause) -> bool {
 /// `everyone else gets refused`, `otherwise deny`, `the fourth one is denied`: what the sentence before it said already.
 fn restates(context: &Context<'_>, found: &Found) -> bool {
     const AGAIN: &[&str] = &[
-        "otherwise", "else", "rest", "remaining", "others", "other", "fourth", "third", "second", "fifth", "sixth", "further",
-        "another", "beyond", "then", "→", "->", "=", "that", "gets", "get", "until",
+        "otherwise",
+        "else",
+        "rest",
+        "remaining",
+        "others",
+        "other",
+        "fourth",
+        "third",
+        "second",
+        "fifth",
+        "sixth",
+        "further",
+        "another",
+        "beyond",
+        "then",
+        "→",
+        "->",
+        "=",
+        "that",
+        "gets",
+        "get",
+        "until",
     ];
     let content = found.look.left_in(found.topic..found.look.len());
     let again = content.iter().any(|at| found.look.is_any(*at, AGAIN));
@@ -291,15 +318,25 @@ fn aside(context: &mut Context<'_>, found: &Found) {
     let left = found.look.left_in(0..found.look.len());
     let known = left.iter().any(|at| {
         found.look.words.get(*at).is_some_and(|word| {
-            !is_filler(&word.text) && (word.quoted || context.tools.names(word) || context.tools.is_value(word))
+            !is_filler(&word.text)
+                && (word.quoted || context.tools.names(word) || context.tools.is_value(word))
         })
     });
-    if known || found.timing.times.is_some() {
+    if (known || found.timing.times.is_some()) && !is_history(&found.look) {
         left_over(context, found, context.counts().0);
         context.unmade.push(found.span.clone());
     } else if left.iter().any(|at| !is_filler(found.look.text(*at))) {
         context.beside.push(found.span.clone());
     }
+}
+
+/// `people have complained`, `we had an outage`: what happened, and not what may.
+fn is_history(look: &Look) -> bool {
+    (0..look.len()).any(|at| {
+        let participle =
+            look.text(at + 1).ends_with("ed") || look.is_any(at + 1, &["been", "had", "got", "seen", "sent"]);
+        look.is_any(at, &["have", "has", "had", "we've", "they've"]) && participle
+    }) || look.find(&["we had|got|lost|were|found", "there was|were", "last week|month|year|night"]).is_some()
 }
 
 /// `admins are exempt from this`: the rules of the sentence before it are not for them. Whether it is one.
@@ -315,7 +352,10 @@ fn exemption(context: &mut Context<'_>, found: &Found) -> bool {
         || matches!(context.tools.about(&content(&found.look), |_| true), About::These(tools) if tools != context.last_tools);
     let says = found
         .look
-        .find(&["exempt|exempted|override|excluded|excepted|unaffected", "not|doesn't|don't apply|bound|affected|for"])
+        .find(&[
+            "exempt|exempted|override|excluded|excepted|unaffected",
+            "not|doesn't|don't apply|bound|affected|for",
+        ])
         .is_some();
     says && !own && !roles.is_empty() && context.exempt(&roles)
 }
@@ -334,7 +374,13 @@ fn permission(context: &mut Context<'_>, mut found: Found, clause: &Clause) {
     context.last_tools.clone_from(&tools);
     let values: Vec<(String, Test)> = values.into_iter().map(|value| (value.argument, value.test)).collect();
     let unapproved = found.approval.is_some();
-    context.permit(Permission { unapproved, tools, about: found.who.about, values, sentence: clause.sentence.clone() });
+    context.permit(Permission {
+        unapproved,
+        tools,
+        about: found.who.about,
+        values,
+        sentence: clause.sentence.clone(),
+    });
 }
 
 /// The words that a tool can be told by.
@@ -398,13 +444,17 @@ fn by_value(context: &Context<'_>, found: &Found) -> Vec<String> {
 /// Whether a quoted word can be a value of a tool.
 fn takes(tool: &Tool, word: &Word) -> bool {
     let text = |argument: &crate::spec::Argument| argument.kind == "string" || argument.kind == "array";
-    let listed: Vec<String> = tool.arguments.iter().flat_map(super::tools::values).map(|value| value.to_lowercase()).collect();
+    let listed: Vec<String> =
+        tool.arguments.iter().flat_map(super::tools::values).map(|value| value.to_lowercase()).collect();
     tool.name.to_lowercase() == word.text || listed.contains(&word.text) || tool.arguments.iter().any(text)
 }
 
 /// Whether a clause without a tool speaks of what was spoken of.
 fn refers(look: &Look) -> bool {
-    look.find_left(&["it|them|they|this|that|these|those|anything|everything|both|also|larger|smaller|ones|else"]).is_some()
+    look.find_left(&[
+        "it|them|they|this|that|these|those|anything|everything|both|also|larger|smaller|ones|else",
+    ])
+    .is_some()
         || look.left_in(0..look.len()).len() <= 6
 }
 
@@ -442,21 +492,73 @@ fn vague(context: &mut Context<'_>, found: &mut Found) -> bool {
 
 /// Words that turn a statement into half of one, where nothing was made of them.
 const TURNING: &[&str] = &[
-    "before", "after", "until", "till", "unless", "once", "without", "first", "while", "whilst", "when", "whenever", "if",
-    "provided", "except", "otherwise", "since", "although", "then", "where", "whose", "afterwards", "beforehand", "else",
-    "excluding", "besides", "instead", "neither", "nor",
+    "before",
+    "after",
+    "until",
+    "till",
+    "unless",
+    "once",
+    "without",
+    "first",
+    "while",
+    "whilst",
+    "when",
+    "whenever",
+    "if",
+    "provided",
+    "except",
+    "otherwise",
+    "since",
+    "although",
+    "then",
+    "where",
+    "whose",
+    "afterwards",
+    "beforehand",
+    "else",
+    "excluding",
+    "besides",
+    "instead",
+    "neither",
+    "nor",
+];
+
+/// Words that compare with something.
+const COMPARATIVES: &[&str] = &[
+    "longer", "larger", "bigger", "higher", "greater", "heavier", "further", "smaller", "shorter", "lower",
+    "less", "fewer", "lighter", "earlier", "later", "older", "newer", "more", "above", "below", "beyond",
+    "over", "under",
 ];
 
 /// Things that are written down elsewhere.
 const ELSEWHERE: &[&str] = &[
-    "annex", "appendix", "attachment", "attached", "register", "wiki", "sheet", "spreadsheet", "confluence", "handbook",
-    "roster", "rota", "whitelist", "allowlist", "blacklist", "denylist", "blocklist", "list", "schedule", "catalogue",
+    "annex",
+    "appendix",
+    "attachment",
+    "attached",
+    "register",
+    "wiki",
+    "sheet",
+    "spreadsheet",
+    "confluence",
+    "handbook",
+    "roster",
+    "rota",
+    "whitelist",
+    "allowlist",
+    "blacklist",
+    "denylist",
+    "blocklist",
+    "list",
+    "schedule",
+    "catalogue",
 ];
 
 /// Asks for what is written down elsewhere.
 fn elsewhere(context: &mut Context<'_>, found: &Found) {
     let place = found.look.left_in(0..found.look.len()).into_iter().find(|at| {
-        found.look.is_any(*at, ELSEWHERE) && !found.look.words.get(*at).is_some_and(|word| context.tools.knows_anywhere(word))
+        found.look.is_any(*at, ELSEWHERE)
+            && !found.look.words.get(*at).is_some_and(|word| context.tools.knows_anywhere(word))
     });
     if let Some(at) = place {
         let text = format!("`{}` is not at hand; which are meant? list them", found.look.text(at));
@@ -473,8 +575,19 @@ fn left_over(context: &mut Context<'_>, found: &Found, from: usize) {
     };
     for at in found.look.left_in(0..found.look.len()) {
         let Some(word) = found.look.words.get(at) else { continue };
-        let turning = TURNING.contains(&word.text.as_str()) && !anchored(at);
-        let empty = !word.quoted && !turning && (is_filler(&word.text) || anchors::is_anchor(&word.text))
+        // `only to these, nowhere else`
+        let closes = found.mood.only.is_some()
+            && word.text == "else"
+            && found.look.is_any(at.wrapping_sub(1), &["nowhere", "nothing", "nobody", "none", "no-one"]);
+        let turning = TURNING.contains(&word.text.as_str()) && !anchored(at) && !closes;
+        // `anything longer` than what was not said.
+        let compares = COMPARATIVES.contains(&word.text.as_str())
+            && found.look.is_any(at.wrapping_sub(1), &["anything", "everything", "something", "whatever"])
+            && (at + 1 >= found.look.len() || !found.look.is_used(at + 1));
+        let empty = !word.quoted
+            && !compares
+            && !turning
+            && (is_filler(&word.text) || anchors::is_anchor(&word.text))
             || context.roles.contains(&word.text);
         // A word for an argument is placed if a rule is about the argument.
         let known = found.tools.iter().any(|tool| context.tools.describes(tool, word, &used));

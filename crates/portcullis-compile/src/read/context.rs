@@ -186,6 +186,7 @@ impl<'s> Context<'s> {
         for rule in self.rules_from(place) {
             rule.when.iter().for_each(|condition| of(condition, &mut all));
             if let Some(past) = &rule.past {
+                past.earlier.iter().for_each(|condition| of(condition, &mut all));
                 all.extend(past.same.iter().flat_map(|(one, other)| [one.clone(), other.clone()]));
                 if let Asks::Sum(name, _) = &past.asks {
                     all.push(name.clone());
@@ -247,6 +248,13 @@ impl<'s> Context<'s> {
         if std::mem::take(&mut self.tentative_next) {
             self.tentative.push(id.clone());
         }
+        // What was said already is one rule.
+        let again = |known: &Rule| {
+            known.tools == tools && known.when == when && known.past == past && known.stop == stop
+        };
+        if self.rules.iter().any(again) {
+            return;
+        }
         let rule = Rule { id, span, tools, when, past, stop };
         let lists = |condition: &Condition| self.is_about_list(&rule.tools, condition);
         let is_about_lists = rule.past.as_ref().is_some_and(|past| {
@@ -294,7 +302,8 @@ impl<'s> Context<'s> {
     /// What is said to be fine up to an amount is no rule where another says what becomes of more.
     fn settle_tentative(&mut self) {
         let others = |rule: &Rule| -> Vec<Condition> {
-            let is_bound = |condition: &&Condition| matches!(condition, Condition::Argument(_, Test::Compares(..)));
+            let is_bound =
+                |condition: &&Condition| matches!(condition, Condition::Argument(_, Test::Compares(..)));
             rule.when.iter().filter(|condition| !is_bound(condition)).cloned().collect()
         };
         let bounds = |rule: &Rule| {
@@ -314,7 +323,9 @@ impl<'s> Context<'s> {
         self.rules.retain(|rule| {
             let own = bounds(rule);
             let replaced = firm.iter().any(|(tools, names, theirs)| {
-                *theirs == others(rule) && tools.iter().any(|tool| rule.tools.contains(tool)) && names.iter().any(|name| own.contains(name))
+                *theirs == others(rule)
+                    && tools.iter().any(|tool| rule.tools.contains(tool))
+                    && names.iter().any(|name| own.contains(name))
             });
             !(tentative.contains(&rule.id) && replaced)
         });
@@ -361,13 +372,18 @@ fn clash(one: &Rule, other: &Rule, tentative: &[String]) -> bool {
     if let (Some(past), Some(theirs)) = (&one.past, &other.past) {
         let alike = matches!((&past.asks, &theirs.asks), (Asks::Count(a), Asks::Count(b)) if a != b)
             || matches!((&past.asks, &theirs.asks), (Asks::Sum(x, a), Asks::Sum(y, b)) if x == y && a != b);
-        return alike && past.same == theirs.same && past.within == theirs.within && one.when == other.when && one.stop == other.stop;
+        return alike
+            && past.same == theirs.same
+            && past.within == theirs.within
+            && one.when == other.when
+            && one.stop == other.stop;
     }
     let bound = |rule: &Rule| match rule.when.as_slice() {
         [Condition::Argument(name, Test::Compares(compare, value))] => Some((name.clone(), *compare, *value)),
         _ => None,
     };
-    let (Some((name, compare, value)), Some((theirs, their_compare, limit))) = (bound(one), bound(other)) else {
+    let (Some((name, compare, value)), Some((theirs, their_compare, limit))) = (bound(one), bound(other))
+    else {
         return false;
     };
     let free = |rule: &Rule| tentative.contains(&rule.id);

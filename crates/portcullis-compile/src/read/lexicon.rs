@@ -71,6 +71,8 @@ const ALIKE: &[&[&str]] = &[
     &["sign", "signature"],
     &["withdraw", "withdrawal", "withdrew", "withdrawn"],
     &["donate", "donation"],
+    &["phone", "dial", "telephone"],
+    &["void", "annul", "annulment"],
     &["enrol", "enroll", "enrolment", "enrollment"],
 ];
 
@@ -132,6 +134,12 @@ const ACTIONS: &[&str] = &[
     "ship",
     "subscribe",
     "unsubscribe",
+    "void",
+    "unshare",
+    "upgrade",
+    "downgrade",
+    "unblock",
+    "dispense",
 ];
 
 /// Ends of words that are taken off, with what takes their place. The first that fits counts.

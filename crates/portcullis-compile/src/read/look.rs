@@ -96,6 +96,18 @@ impl Look {
         self.used.drain(range.start + 1..range.end);
     }
 
+    /// Whether words stand just before a place that turn what follows round: `except`, `outside`.
+    pub(super) fn is_inverted(&self, start: usize) -> bool {
+        let from = start.saturating_sub(4);
+        let turns = &[
+            "outside|outwith|except|unless|besides|excluding of?",
+            "other|apart|aside than|from",
+            "but",
+            "without",
+        ];
+        self.find_in(from..start, turns).is_some()
+    }
+
     /// Takes what another reading of the same clause took.
     pub(super) fn take_all(&mut self, other: &Self) {
         for (used, theirs) in self.used.iter_mut().zip(&other.used) {

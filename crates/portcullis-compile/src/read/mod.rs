@@ -153,18 +153,139 @@ fn once(text: &str, spec: &Spec) -> Reading {
     for clauses in clauses.chunk_by(|one, other| one.sentence == other.sentence) {
         let span = clauses.first().map_or(0..0, |clause| clause.sentence.clone());
         let sentence = text.get(span.clone()).unwrap_or_default();
-        let rule = canonical::read(sentence).filter(|rule| rule.tools.iter().all(|tool| spec.tool(tool).is_some()));
+        let rule =
+            canonical::read(sentence).filter(|rule| rule.tools.iter().all(|tool| spec.tool(tool).is_some()));
         match rule {
             Some(rule) => {
                 context.last_tools.clone_from(&rule.tools);
                 context.rule(span, &rule.tools, rule.when, rule.past, rule.stop);
             }
             None if sentence.starts_with(canonical::START) => {
-                let message = "this begins as a canonical sentence does, and does not go on so, or names no tool";
+                let message =
+                    "this begins as a canonical sentence does, and does not go on so, or names no tool";
                 context.ask(Topic::Meaning, span, message, Put::Replace);
             }
             None => decide::sentence(&mut context, clauses),
         }
     }
     context.finish(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tools() -> serde_json::Value {
+        let text = json!({"type": "string"});
+        json!([
+            {"name": "release_firmware", "description": "Roll firmware out to devices",
+             "arguments": {"ring": {"type": "string", "description": "Ring"}, "build": {"type": "string", "description": "Build"}}},
+            {"name": "record_inspection", "description": "Record the result of an inspection",
+             "arguments": {"vehicle_id": {"type": "string", "description": "Vehicle"}, "outcome": {"type": "string", "description": "Outcome", "values": ["pass", "fail"]}}},
+            {"name": "rent_vehicle", "description": "Rent a vehicle out",
+             "arguments": {"vehicle_id": {"type": "string", "description": "Vehicle"}, "days": {"type": "integer", "description": "Days"}}},
+            {"name": "order_diesel", "description": "Order diesel for a depot",
+             "arguments": {"depot": {"type": "string", "description": "Depot"}, "litres": {"type": "number", "description": "Litres"}}},
+            {"name": "get_depot", "description": "Show a depot", "arguments": {"depot": text}},
+        ])
+    }
+
+    fn meaning(request: &str) -> Vec<String> {
+        let spec = Spec::of_json(&tools()).unwrap();
+        let reading = read(request, &spec, &[]);
+        let open: Vec<&str> = reading
+            .questions
+            .iter()
+            .filter(|question| question.default.is_none())
+            .map(|question| question.text.as_str())
+            .chain(reading.refusals.iter().map(|refusal| refusal.message.as_str()))
+            .collect();
+        assert!(open.is_empty(), "{request}: {open:?}");
+        reading.rules.iter().map(crate::english::sentence).collect()
+    }
+
+    #[test]
+    fn orders_tell_calls_of_one_tool_apart_by_a_value() {
+        let request = "Firmware may be released to the ring `fleet` only after the same build was released to the ring `lab`.";
+        assert_eq!(
+            meaning(request),
+            [
+                "A call of `release_firmware` is denied if `ring` is `fleet`, and `release_firmware` whose `ring` is `lab` has not succeeded before with the same `build` in the run."
+            ]
+        );
+    }
+
+    #[test]
+    fn earlier_calls_are_told_apart_by_a_value() {
+        let request = "Never rent a vehicle out after an inspection of the same vehicle was recorded with the outcome `fail`.";
+        assert_eq!(
+            meaning(request),
+            [
+                "A call of `rent_vehicle` is denied if `record_inspection` whose `outcome` is `fail` was called before with the same `vehicle_id` in the run."
+            ]
+        );
+    }
+
+    #[test]
+    fn limits_over_time_have_exempt_roles() {
+        let request = "At most three orders of diesel per depot within 24 hours, except for dispatchers.";
+        assert_eq!(
+            meaning(request),
+            [
+                "A call of `order_diesel` is denied if the caller does not have the role `dispatcher`, and it would be more than 3 times with the same `depot` within 1 day in all runs of the principal."
+            ]
+        );
+    }
+
+    #[test]
+    fn numbers_of_a_number_argument_are_added_up() {
+        let request = "At most 9000 litres of diesel per depot within 7 days.";
+        assert_eq!(
+            meaning(request),
+            [
+                "A call of `order_diesel` is denied if `litres` of all such calls with the same `depot` would come to more than 9000 within 7 days in all runs of the principal."
+            ]
+        );
+    }
+
+    #[test]
+    fn who_is_excluded_after_only_is_not_exempt() {
+        let request = "Renting a vehicle out is only for clerks, not for trainees.";
+        assert_eq!(
+            meaning(request),
+            ["A call of `rent_vehicle` is denied if the caller does not have the role `clerk`."]
+        );
+    }
+
+    #[test]
+    fn remarks_are_left_out() {
+        for request in [
+            "No diesel may be ordered on Sundays, they close at lunch anyway.",
+            "No diesel may be ordered on Sundays (it would sit in the yard), no joke.",
+        ] {
+            let rules = meaning(request);
+            assert_eq!(rules.len(), 1, "{request}: {rules:?}");
+        }
+    }
+
+    #[test]
+    fn canonical_sentences_are_read_back() {
+        let all = [
+            "A call of `release_firmware` is denied if `ring` is `fleet`, and `release_firmware` whose `ring` is `lab` and whose `build` is not `7` has not succeeded before with the same `build` in the run.",
+            "A call of `order_diesel` is denied if the caller does not have the role `a` or `b`, and `litres` is more than 5, and it would be more than 3 times within 1 day in all runs of the principal.",
+        ];
+        for sentence in all {
+            let rule = canonical::read(sentence).unwrap();
+            assert_eq!(crate::english::sentence(&rule), sentence);
+        }
+    }
+
+    #[test]
+    fn what_a_sequence_cannot_say_is_refused() {
+        let spec = Spec::of_json(&tools()).unwrap();
+        let request = "A call of `order_diesel` is denied if the caller has the role `intern`, and it would be more than 3 times within 1 day in all runs of the principal.";
+        assert_eq!(read(request, &spec, &[]).refusals.len(), 1);
+    }
 }

@@ -39,6 +39,7 @@ const MODALS: &[&str] = &[
     "might",
     "only",
     "do",
+    "does",
     "require",
     "requires",
     "who",
@@ -430,6 +431,14 @@ fn subject(look: &mut Look, from: usize, tools: &Tools<'_>, who: &mut Who) {
         return;
     }
     let left: Vec<usize> = look.left_in(start..end);
+    // `the booking assistant` in the singular is the agent itself.
+    if look.is_any(end - 1, &["agent", "bot", "chatbot", "assistant", "copilot"])
+        && !words.iter().any(|word| word.quoted)
+    {
+        who.anybody = true;
+        look.take(start..end);
+        return;
+    }
     let anybody = left.iter().all(|at| look.is_any(*at, ANYBODY) || look.is_any(*at, ARTICLES));
     if anybody {
         who.anybody = !left.is_empty();

@@ -151,8 +151,10 @@ fn quantity(look: &Look, at: usize) -> Option<Quantity> {
         return None;
     }
     // `this one`, `any one card`: no number.
-    const DETERMINED: &[&str] =
-        &["any", "each", "every", "this", "that", "the", "which", "quick", "another", "last", "next", "no", "other"];
+    const DETERMINED: &[&str] = &[
+        "any", "each", "every", "this", "that", "the", "which", "quick", "another", "last", "next", "no",
+        "other",
+    ];
     if look.text(at) == "one" && at > 0 && look.is_any(at - 1, DETERMINED) {
         return None;
     }
@@ -212,6 +214,14 @@ fn quantity(look: &Look, at: usize) -> Option<Quantity> {
                 break 'found;
             }
         }
+    }
+    // `cap the exports at 3`
+    let capped = start > 0
+        && look.is_any(start - 1, &["at", "to"])
+        && look.find_in(0..start.min(3), &["cap|limit|restrict|throttle"]).is_some();
+    if says == Says::Bare && capped {
+        says = Says::AtMost;
+        start -= 1;
     }
     if look.text(at).ends_with('+') {
         says = Says::AtLeast;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::clause::Found;
 use super::context::Context;
+use super::look::Look;
 use super::order::{Order, shared};
 use super::quantity;
 use super::tools::{About, argument};
@@ -28,32 +29,79 @@ pub(super) fn about(context: &Context<'_>, found: &Found, range: &Range<usize>) 
     }
 }
 
+/// The tools of both parts of an order. Where both are about one tool, its values tell the calls apart: `goes to production
+/// only after it was deployed to staging`.
+pub(super) fn sides(
+    context: &Context<'_>,
+    found: &Found,
+    judged: &Range<usize>,
+    other: &Range<usize>,
+) -> Option<(Vec<String>, Vec<String>)> {
+    let (mut judging, mut needed) = (about(context, found, judged), about(context, found, other));
+    if !judging.is_empty() && !needed.is_empty() && judging != needed {
+        return Some((judging, needed));
+    }
+    if judging.is_empty() {
+        judging.clone_from(&needed);
+    } else if needed.is_empty() {
+        needed.clone_from(&judging);
+    }
+    let [name] = judging.as_slice() else { return None };
+    let tool = context.tools.spec.tool(name)?;
+    let mut look = found.look.clone();
+    let (one, two) = (narrowing(&mut look, tool, judged), narrowing(&mut look, tool, other));
+    let same_arguments =
+        !one.is_empty() && one.iter().map(Condition::argument).eq(two.iter().map(Condition::argument));
+    (judging == needed && same_arguments && one != two).then_some((judging, needed))
+}
+
 /// Makes the rule of an order.
 pub(super) fn order(context: &mut Context<'_>, found: &mut Found, order: &Order) {
-    let (judged, earlier) = (about(context, found, &order.judged), about(context, found, &order.other));
+    let Some((judged, earlier)) = sides(context, found, &order.judged, &order.other) else { return };
     found.tools = judged.iter().chain(&earlier).cloned().collect();
     found.look.take(order.by.clone());
     for at in 0..found.look.len() {
-        if found.look.is_any(at, &["before", "beforehand", "first", "earlier", "previously", "prior", "then", "afterwards"]) {
+        if found.look.is_any(
+            at,
+            &["before", "beforehand", "first", "earlier", "previously", "prior", "then", "afterwards"],
+        ) {
             found.look.take(at..at + 1);
         }
     }
     let of = |name: Option<&String>| name.and_then(|name| context.tools.spec.tool(name));
     let (Some(judging), Some(first)) = (of(judged.first()), of(earlier.first())) else { return };
     context.last_tools.clone_from(&judged);
-    let when = narrowing(found, judging, &order.judged);
-    let needed = narrowing(found, first, &order.other);
+    let when = narrowing(&mut found.look, judging, &order.judged);
+    let needed = narrowing(&mut found.look, first, &order.other);
     let mentioned = |argument: &str, tool: &Tool| {
         found.look.words.iter().any(|word| argument_named(tool, word, argument))
     };
-    let same = match shared(first, judging) {
+    let told_apart =
+        |name: &str, conditions: &[Condition]| conditions.iter().any(|one| one.argument() == Some(name));
+    let preferred = |one: &str, other: &str| {
+        let narrowed = told_apart(one, &needed) || told_apart(other, &when);
+        // `the same build`
+        let said = (0..found.look.len()).any(|at| {
+            let word =
+                found.look.phrase_at(at, "the|that|this very? same").and_then(|at| found.look.words.get(at));
+            word.is_some_and(|word| argument_named(first, word, one) || argument_named(judging, word, other))
+        });
+        (!narrowed).then_some(if said { 10 } else { 0 })
+    };
+    let same = match shared(first, judging, &preferred) {
         None => None,
         Some((one, other)) if mentioned(&one, first) || mentioned(&other, judging) || order.oneself => {
             Some((one, other))
         }
         Some((one, other)) if order.requires => {
             let text = format!("has it to be for the same `{one}`?");
-            context.ask_or(Topic::Scope, found.span.clone(), text, &format!("for the same {one}"), Put::Append);
+            context.ask_or(
+                Topic::Scope,
+                found.span.clone(),
+                text,
+                &format!("for the same {one}"),
+                Put::Append,
+            );
             Some((one, other))
         }
         Some((one, _)) => {
@@ -80,18 +128,18 @@ fn argument_named(tool: &Tool, word: &Word, name: &str) -> bool {
 }
 
 /// What a stretch of words says of the arguments of a tool. Its words are taken.
-fn narrowing(found: &mut Found, tool: &Tool, range: &Range<usize>) -> Vec<Condition> {
-    let mut part = found.look.clone();
+fn narrowing(look: &mut Look, tool: &Tool, range: &Range<usize>) -> Vec<Condition> {
+    let mut part = look.clone();
     part.take(0..range.start);
-    part.take(range.end..found.look.len());
+    part.take(range.end..look.len());
     let mut all = Vec::new();
     for value in values::read(&mut part, tool, false) {
         let said = Condition::Argument(value.argument.clone(), value.test.clone());
         let first = value.words.iter().min().copied().unwrap_or(range.start);
-        let inverted = found.inverted(first) || found.look.is_any(first.wrapping_sub(1), &["not"]);
+        let inverted = look.is_inverted(first) || look.is_any(first.wrapping_sub(1), &["not"]);
         all.push(if inverted { Condition::Not(Box::new(said)) } else { said });
         for at in value.words {
-            found.look.take(at..at + 1);
+            look.take(at..at + 1);
         }
     }
     all
@@ -122,7 +170,8 @@ pub(super) fn gap(context: &mut Context<'_>, found: &mut Found) -> bool {
     let About::These(tools) = context.tools.about(&words, |_| true) else { return false };
     let Some(tool) = tools.first().and_then(|tool| context.tools.spec.tool(tool)) else { return false };
     let key = (0..found.look.len()).find_map(|at| {
-        let lead = found.look.phrase_at(at, "same|each|per|one|every|of|on|a|given the|a|any|same|single?")?;
+        let lead =
+            found.look.phrase_at(at, "same|each|per|one|every|of|on|a|given the|a|any|same|single?")?;
         let word = found.look.words.get(lead)?;
         argument(tool, &[word]).map(|argument| argument.name.clone())
     });

@@ -124,7 +124,9 @@ fn parts_of_day(look: &mut Look) {
     for at in 0..look.len() {
         let hour = super::quantity::number(look, at).map(|(number, _)| number.0 / crate::rule::Number::ONE);
         let Some(hour) = hour.filter(|hour| (1..=12).contains(hour)) else { continue };
-        let end = look.phrase_at(at + 1, "o'clock? in the morning|afternoon|evening").or_else(|| look.phrase_at(at + 1, "o'clock? at night"));
+        let end = look
+            .phrase_at(at + 1, "o'clock? in the morning|afternoon|evening")
+            .or_else(|| look.phrase_at(at + 1, "o'clock? at night"));
         let Some(end) = end else { continue };
         let half = match look.text(end - 1) {
             "morning" => "am",

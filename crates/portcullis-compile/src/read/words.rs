@@ -45,7 +45,8 @@ impl Clause {
 pub(super) fn roles(clauses: &[Clause]) -> Vec<String> {
     let mut found = Vec::new();
     for clause in clauses {
-        let named = clause.words.iter().skip_while(|word| !["role", "roles"].contains(&word.text.as_str())).skip(1);
+        let named =
+            clause.words.iter().skip_while(|word| !["role", "roles"].contains(&word.text.as_str())).skip(1);
         let named = named.take_while(|word| word.quoted || [",", "and", "or"].contains(&word.text.as_str()));
         found.extend(named.filter(|word| word.quoted).map(|word| word.text.clone()));
     }
@@ -137,9 +138,14 @@ fn sign(text: &str, at: usize) -> Option<Word> {
     Some(Word { written: text.clone(), sense: text.clone(), text, quoted: false, span: at..at })
 }
 
-fn sentence_clauses(clauses: &mut Vec<Clause>, heading: &[Word], mut rest: Vec<Word>, sentence: &Range<usize>) {
+fn sentence_clauses(
+    clauses: &mut Vec<Clause>,
+    heading: &[Word],
+    mut rest: Vec<Word>,
+    sentence: &Range<usize>,
+) {
     let mut topic = heading.to_vec();
-    if let Some(colon) = rest.iter().position(|word| word.text == ":" ) {
+    if let Some(colon) = rest.iter().position(|word| word.text == ":") {
         let after: Vec<Word> = rest.split_off(colon).into_iter().skip(1).collect();
         let limits = rest.iter().any(|word| ["limit", "limits"].contains(&word.text.as_str()));
         if rest.len() <= TOPIC_WORDS_MAX && !modal(&rest) {
@@ -157,7 +163,13 @@ fn sentence_clauses(clauses: &mut Vec<Clause>, heading: &[Word], mut rest: Vec<W
 }
 
 /// Splits where a sentence turns.
-fn push_turns(clauses: &mut Vec<Clause>, topic: &[Word], words: Vec<Word>, goes_on: bool, sentence: &Range<usize>) {
+fn push_turns(
+    clauses: &mut Vec<Clause>,
+    topic: &[Word],
+    words: Vec<Word>,
+    goes_on: bool,
+    sentence: &Range<usize>,
+) {
     let empty = |goes_on: bool| {
         let mut words = topic.to_vec();
         if !words.is_empty() {
@@ -170,7 +182,8 @@ fn push_turns(clauses: &mut Vec<Clause>, topic: &[Word], words: Vec<Word>, goes_
     for at in 0..words.len() {
         // `not void nor post`: a list.
         let follows = words.get(at + 1).map_or("", |word| word.text.as_str());
-        let restarts = MODAL.contains(&follows) || ["do", "does", "is", "are", "will", "would"].contains(&follows);
+        let restarts =
+            MODAL.contains(&follows) || ["do", "does", "is", "are", "will", "would"].contains(&follows);
         if let Some(word) = words.get_mut(at).filter(|word| word.text == "nor" && !restarts) {
             word.text = "or".to_owned();
             word.sense = "or".to_owned();
@@ -203,9 +216,13 @@ fn turns_at(words: &[Word], at: usize) -> bool {
         return true;
     }
     // `above 2 a human signs off, above 20 never`
-    let amount = |from: usize| (from..words.len().min(from + 4)).any(|place| text(place).starts_with(|c: char| c.is_ascii_digit()));
+    let amount = |from: usize| {
+        (from..words.len().min(from + 4)).any(|place| text(place).starts_with(|c: char| c.is_ascii_digit()))
+    };
     let tier = ["above", "over", "below", "under", "beyond", "anything", "everything", "from"];
-    if text(at) == "," && tier.contains(&text(at + 1)) && amount(at + 2)
+    if text(at) == ","
+        && tier.contains(&text(at + 1))
+        && amount(at + 2)
         && words.iter().take(at).any(|word| word.text.starts_with(|c: char| c.is_ascii_digit()))
     {
         return true;
@@ -229,7 +246,7 @@ fn sentences(request: &str) -> Vec<Range<usize>> {
         let text = request.get(start..end).unwrap_or_default();
         let mut rest = text.trim_start();
         while let Some(item) = rest
-            .strip_prefix(['-', '*', '•', '>', '#', '+'])
+            .strip_prefix(['-', '*', '•', '>', '#', '+', '–', '—', '·'])
             .filter(|item| item.starts_with([' ', '\t', '#']))
         {
             rest = item.trim_start();
@@ -256,7 +273,7 @@ fn sentences(request: &str) -> Vec<Range<usize>> {
             '\n' => {
                 let rest = request.get(at + 1..).unwrap_or_default();
                 quoted = false;
-                rest.starts_with(['-', '*', '\n', '•', '#'])
+                rest.starts_with(['-', '*', '\n', '•', '#', '–', '—', '·'])
                     || rest.trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '*')
             }
             '.' | '!' | '?' if !quoted => {

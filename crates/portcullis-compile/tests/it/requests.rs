@@ -139,6 +139,9 @@ fn one(sums: &mut Sums, name: &str, stated: &Value) {
     let shown = mutants::shown(&draft.rules, &cases::runs(&draft.rules, &spec));
     sums.killed += shown.killed;
     sums.vacuous += shown.vacuous.len();
+    for place in &shown.vacuous {
+        sums.lines.push(format!("not reached: {name}: {}", draft.meaning[*place]));
+    }
     for mutant in &shown.survivors {
         sums.survivors += 1;
         sums.lines.push(format!("survives: {name}: {}", mutant.sentence()));
@@ -188,8 +191,11 @@ fn short(draft: &Draft, spec: &Spec) -> Vec<String> {
 /// Whether the first or the second offer of the questions leads to rules that behave in all cases.
 fn offered(request: &str, spec: &Spec, draft: &Draft, cases: &Value) -> bool {
     ["1", "2"].iter().any(|number| {
-        let with = draft.blocking_questions().filter(|question| question.offers.len() <= 2 && !question.offers.is_empty());
-        let answers = with.map(|question| Answer { question: question.id.clone(), text: (*number).to_owned() });
+        let with = draft
+            .blocking_questions()
+            .filter(|question| question.offers.len() <= 2 && !question.offers.is_empty());
+        let answers =
+            with.map(|question| Answer { question: question.id.clone(), text: (*number).to_owned() });
         let again = accepted(request, spec, answers.collect());
         let open = again.blocking_questions().next().is_some() || !again.refusals.is_empty();
         !open && behaves(&again, spec, cases).0.is_empty()
@@ -264,7 +270,13 @@ fn requests_compile_and_behave_or_are_asked_about() {
     }
     println!(
         "clear: {} compiled, {} behave in all of their cases, {} asked about, {} of these with the right reading offered; {} cases, {} calls stopped wrongly, {} passed wrongly",
-        sums.compiled, sums.behave, sums.asked_wrongly, sums.offered, sums.cases, sums.stopped_wrongly, sums.passed_wrongly
+        sums.compiled,
+        sums.behave,
+        sums.asked_wrongly,
+        sums.offered,
+        sums.cases,
+        sums.stopped_wrongly,
+        sums.passed_wrongly
     );
     println!(
         "open: {} asked rightly ({} compile with the operator's answer), {} asked about something else, {} compiled",
