@@ -1,7 +1,7 @@
 //! Rules in plain English: what was understood, in other words than the request's.
 //!
 //! The sentences are *canonical*: `read::canonical` reads each of them back into the same rule, so that a sentence can be
-//! offered as an answer. What is written here is read there; a property test holds both.
+//! offered as an answer. What is written here is read there; tests hold both.
 
 use std::fmt::Write as _;
 

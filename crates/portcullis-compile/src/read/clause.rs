@@ -1,10 +1,13 @@
-//! One clause: its slots. Every reader takes the words of one kind of thing out of the clause, wherever they stand; which
-//! rule they make is decided from the slots that are filled, in `frames`.
+//! Reads one clause. Readers take the words of times, approvals, amounts, people and tools out of it, one after another and
+//! wherever they stand, and put them into the slots of `Found`. If two parts of the clause are about calls, it is an order
+//! (`sequences`); if it exempts or allows somebody, that is noted in the context; otherwise `frames` makes rules from the
+//! slots. Words that are left over are noted, so that `decide` can ask about them.
 
 use std::ops::Range;
 
 use super::anchors::{self, Mood};
 use super::approval::{self, Approval};
+use super::content::{COMPARATIVES, ELSEWHERE, TURNING};
 use super::context::{Context, Permission};
 use super::lexicon::{ABOUT_REPLIES, VAGUE, VAGUE_AMOUNTS, is_filler};
 use super::look::Look;
@@ -489,70 +492,6 @@ fn vague(context: &mut Context<'_>, found: &mut Found) -> bool {
     }
     asked
 }
-
-/// Words that turn a statement into half of one, where nothing was made of them.
-const TURNING: &[&str] = &[
-    "before",
-    "after",
-    "until",
-    "till",
-    "unless",
-    "once",
-    "without",
-    "first",
-    "while",
-    "whilst",
-    "when",
-    "whenever",
-    "if",
-    "provided",
-    "except",
-    "otherwise",
-    "since",
-    "although",
-    "then",
-    "where",
-    "whose",
-    "afterwards",
-    "beforehand",
-    "else",
-    "excluding",
-    "besides",
-    "instead",
-    "neither",
-    "nor",
-];
-
-/// Words that compare with something.
-const COMPARATIVES: &[&str] = &[
-    "longer", "larger", "bigger", "higher", "greater", "heavier", "further", "smaller", "shorter", "lower",
-    "less", "fewer", "lighter", "earlier", "later", "older", "newer", "more", "above", "below", "beyond",
-    "over", "under",
-];
-
-/// Things that are written down elsewhere.
-const ELSEWHERE: &[&str] = &[
-    "annex",
-    "appendix",
-    "attachment",
-    "attached",
-    "register",
-    "wiki",
-    "sheet",
-    "spreadsheet",
-    "confluence",
-    "handbook",
-    "roster",
-    "rota",
-    "whitelist",
-    "allowlist",
-    "blacklist",
-    "denylist",
-    "blocklist",
-    "list",
-    "schedule",
-    "catalogue",
-];
 
 /// Asks for what is written down elsewhere.
 fn elsewhere(context: &mut Context<'_>, found: &Found) {

@@ -524,3 +524,67 @@ pub(super) const ABOUT_REPLIES: &[&str] = &[
     "speak",
     "speaks",
 ];
+
+/// Words that turn a statement into half of one, where nothing was made of them.
+pub(super) const TURNING: &[&str] = &[
+    "before",
+    "after",
+    "until",
+    "till",
+    "unless",
+    "once",
+    "without",
+    "first",
+    "while",
+    "whilst",
+    "when",
+    "whenever",
+    "if",
+    "provided",
+    "except",
+    "otherwise",
+    "since",
+    "although",
+    "then",
+    "where",
+    "whose",
+    "afterwards",
+    "beforehand",
+    "else",
+    "excluding",
+    "besides",
+    "instead",
+    "neither",
+    "nor",
+];
+
+/// Words that compare with something.
+pub(super) const COMPARATIVES: &[&str] = &[
+    "longer", "larger", "bigger", "higher", "greater", "heavier", "further", "smaller", "shorter", "lower",
+    "less", "fewer", "lighter", "earlier", "later", "older", "newer", "more", "above", "below", "beyond",
+    "over", "under",
+];
+
+/// Things that are written down elsewhere.
+pub(super) const ELSEWHERE: &[&str] = &[
+    "annex",
+    "appendix",
+    "attachment",
+    "attached",
+    "register",
+    "wiki",
+    "sheet",
+    "spreadsheet",
+    "confluence",
+    "handbook",
+    "roster",
+    "rota",
+    "whitelist",
+    "allowlist",
+    "blacklist",
+    "denylist",
+    "blocklist",
+    "list",
+    "schedule",
+    "catalogue",
+];

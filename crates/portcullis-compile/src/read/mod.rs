@@ -19,6 +19,7 @@ mod limits;
 mod look;
 mod names;
 mod order;
+mod over_time;
 mod people;
 mod quantity;
 mod scope;

@@ -301,9 +301,8 @@ fn is_person(word: &str) -> bool {
     .any(|end| word.ends_with(end))
 }
 
-#[expect(clippy::too_many_lines, reason = "one list of forms, in the order in which they are looked for")]
-fn only(look: &mut Look, from: usize, tools: &Tools<'_>, who: &mut Who) {
-    // `only by storage admins`, `by storage admins only`, `reserved for managers`
+/// `only by storage admins`, `by storage admins only`, `reserved for managers`. Whether it is one of these.
+fn only_by(look: &mut Look, tools: &Tools<'_>, who: &mut Who) -> bool {
     let only_somewhere = look.find(&["only|solely|exclusively|reserved|restricted|nobody", "no one"]);
     let by = look.find(&[
         "reserved for",
@@ -334,8 +333,15 @@ fn only(look: &mut Look, from: usize, tools: &Tools<'_>, who: &mut Who) {
             who.only = if who.vague.is_some() { Vec::new() } else { names };
             who.at = Some(by.start..end);
             look.take(by.start..end + usize::from(look.is_any(end, &["only"])));
-            return;
+            return true;
         }
+    }
+    false
+}
+
+fn only(look: &mut Look, from: usize, tools: &Tools<'_>, who: &mut Who) {
+    if only_by(look, tools, who) {
+        return;
     }
     let leads = [
         "only|solely|just",
