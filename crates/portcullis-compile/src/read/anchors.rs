@@ -243,7 +243,7 @@ fn remarks(look: &mut Look, tools: &Tools<'_>) {
             let known = tools.knows_anywhere(word) || tools.is_value(word);
             !word.quoted
                 && !anchors
-                && !(known && !super::lexicon::is_filler(text))
+                && (!known || super::lexicon::is_filler(text))
                 && (!NARROWING.contains(&text) || text == "after" && at + 1 == end)
                 && quantity::number(look, at).is_none()
         });
@@ -299,6 +299,6 @@ pub(super) fn is_anchor(text: &str) -> bool {
 /// Whether a word is an anchor by itself, and not only in a phrase.
 fn is_anchor_alone(text: &str) -> bool {
     let lists = [NEGATIVE, FREE, ALLOWED, MUST, ONLY];
-    let alone = |phrase: &&str| !phrase.contains(' ') && phrase.split('|').any(|word| word == text);
-    lists.iter().any(|list| list.iter().any(|phrase| alone(&phrase)))
+    let alone = |phrase: &str| !phrase.contains(' ') && phrase.split('|').any(|word| word == text);
+    lists.iter().any(|list| list.iter().any(|phrase| alone(phrase)))
 }

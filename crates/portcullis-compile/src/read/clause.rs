@@ -123,10 +123,15 @@ pub(super) fn read(context: &mut Context<'_>, clause: &Clause) {
     if !find_tools(context, &mut found, clause) {
         return;
     }
-    let asked = vague(context, &mut found);
-    elsewhere(context, &found);
+    rules(context, &mut found);
+}
+
+/// Makes the rules of a clause whose tools are known.
+fn rules(context: &mut Context<'_>, found: &mut Found) {
+    let asked = vague(context, found);
+    elsewhere(context, found);
     let from = context.counts().0;
-    if !frames::build(context, &mut found) && !asked {
+    if !frames::build(context, found) && !asked {
         context.unmade.push(found.span.clone());
     }
     // What is said of calls that were spoken of before says more than that they are denied.
@@ -136,7 +141,7 @@ pub(super) fn read(context: &mut Context<'_>, clause: &Clause) {
         context.drop_from(from);
         context.unmade.push(found.span.clone());
     }
-    left_over(context, &found, from);
+    left_over(context, found, from);
     context.last_tools.clone_from(&found.tools);
     context.last_about.clone_from(&found.who.about);
 }

@@ -128,12 +128,11 @@ fn restarts(look: &Look, from: usize) -> Vec<usize> {
     places
 }
 
+/// Makes an order of its parts.
+type Making<'m> = dyn Fn(Range<usize>, Range<usize>, &Range<usize>, bool, bool) -> Option<Order> + 'm;
+
 /// `whoever submits a claim can't approve it`, `nobody may approve a claim that they submitted`
-fn oneself(
-    look: &Look,
-    mood: &Mood,
-    found: &dyn Fn(Range<usize>, Range<usize>, &Range<usize>, bool, bool) -> Option<Order>,
-) -> Option<Order> {
+fn oneself(look: &Look, mood: &Mood, found: &Making<'_>) -> Option<Order> {
     let bans = mood.bans.as_ref()?;
     let all = look.len();
     if look.find_left(&["only", "unless", "until", "before", "after"]).is_some() {

@@ -477,57 +477,59 @@ fn vague_in(look: &Look, range: Range<usize>) -> Option<Range<usize>> {
     place.map(|_| range)
 }
 
+/// Words at which a noun phrase ends.
+const STOPS: &[&str] = &[
+    ",",
+    ";",
+    ".",
+    "(",
+    "unless",
+    "if",
+    "when",
+    "after",
+    "before",
+    "to",
+    "during",
+    "per",
+    "on",
+    "between",
+    "within",
+    "only",
+    "for",
+    "without",
+    "using",
+    "because",
+    "–",
+    "—",
+    "that",
+    "except",
+    "at",
+    "under",
+    "over",
+    "and/or",
+    "first",
+    "beforehand",
+    "via",
+    "whenever",
+    "while",
+    "where",
+    "as",
+    "until",
+    "once",
+    "→",
+    "=",
+    ":",
+    "$",
+];
+
 /// Where a noun phrase that names people ends.
 fn noun_end(look: &Look, tools: &Tools<'_>, start: usize, to_end: bool) -> usize {
-    let stops = [
-        ",",
-        ";",
-        ".",
-        "(",
-        "unless",
-        "if",
-        "when",
-        "after",
-        "before",
-        "to",
-        "during",
-        "per",
-        "on",
-        "between",
-        "within",
-        "only",
-        "for",
-        "without",
-        "using",
-        "because",
-        "–",
-        "—",
-        "that",
-        "except",
-        "at",
-        "under",
-        "over",
-        "and/or",
-        "first",
-        "beforehand",
-        "via",
-        "whenever",
-        "while",
-        "where",
-        "as",
-        "until",
-        "once",
-        "→",
-        "=",
-        ":",
-        "$",
-    ];
     let mut at = start;
     while at < look.len() {
         let joined = look.is_any(at, &[","])
             && look.is_any(at + 2, &[",", "and", "or"])
             && !look.is_any(at + 1, MODALS);
-        let stop = look.is_any(at, &stops) && !joined;
+        let stop = look.is_any(at, STOPS) && !joined;
         let verb = !to_end
             && at > start
             && look.words.get(at).is_some_and(|word| {

@@ -146,16 +146,35 @@ pub(super) fn quantities(look: &mut Look) -> Vec<Quantity> {
     found
 }
 
-fn quantity(look: &Look, at: usize) -> Option<Quantity> {
-    if look.is_used(at) || look.words.get(at)?.quoted {
-        return None;
-    }
-    // `this one`, `any one card`: no number.
+/// `this one`, `any one card`: no number.
+fn is_pronoun(look: &Look, at: usize) -> bool {
     const DETERMINED: &[&str] = &[
         "any", "each", "every", "this", "that", "the", "which", "quick", "another", "last", "next", "no",
         "other",
     ];
-    if look.text(at) == "one" && at > 0 && look.is_any(at - 1, DETERMINED) {
+    look.text(at) == "one" && at > 0 && look.is_any(at - 1, DETERMINED)
+}
+
+/// Where words before a number begin that do not matter.
+fn skip_back(look: &Look, start: usize) -> usize {
+    let mut start = start;
+    while start > 0
+        && look.is_any(
+            start - 1,
+            &["of", "a", "an", "the", "total", "just", "only", "exactly", "amount", "is", "are"],
+        )
+        && !look.is_used(start - 1)
+    {
+        start -= 1;
+    }
+    start
+}
+
+fn quantity(look: &Look, at: usize) -> Option<Quantity> {
+    if look.is_used(at) || look.words.get(at)?.quoted {
+        return None;
+    }
+    if is_pronoun(look, at) {
         return None;
     }
     let before = at.checked_sub(1).and_then(|at| currency(look.text(at)));
@@ -191,20 +210,7 @@ fn quantity(look: &Look, at: usize) -> Option<Quantity> {
         }
     }
     let mut says = Says::Bare;
-    let skip_back = |start: usize| {
-        let mut start = start;
-        while start > 0
-            && look.is_any(
-                start - 1,
-                &["of", "a", "an", "the", "total", "just", "only", "exactly", "amount", "is", "are"],
-            )
-            && !look.is_used(start - 1)
-        {
-            start -= 1;
-        }
-        start
-    };
-    'found: for from in [start, skip_back(start)] {
+    'found: for from in [start, skip_back(look, start)] {
         for back in (1..=4).rev() {
             let Some(first) = from.checked_sub(back) else { continue };
             let fits = BEFORE.iter().find(|(phrase, _)| look.phrase_at(first, phrase) == Some(from));
