@@ -44,7 +44,7 @@ pub fn runs(rules: &[Rule], spec: &Spec) -> Vec<Run> {
             let setting = Setting { caller, call: plain(spec, tool) };
             match &rule.past {
                 None => of_rule.extend(single(rule, &setting)),
-                Some(past) => of_rule.extend(over_time(past, &setting, spec)),
+                Some(past) => of_rule.extend(over_time(rule, past, &setting, spec)),
             }
         }
         of_rule.truncate(RUNS_MAX);
@@ -165,15 +165,7 @@ fn another(value: Option<&Value>) -> Value {
 
 /// The call as the conditions want it, and each condition otherwise.
 fn single(rule: &Rule, plain: &Setting) -> Vec<Run> {
-    let mut meets = plain.clone();
-    for condition in &rule.when {
-        if let Some(setting) = settings(condition, &meets)
-            .into_iter()
-            .find(|setting| meaning::holds(condition, &setting.caller, &setting.call) == Some(true))
-        {
-            meets = setting;
-        }
-    }
+    let meets = meeting(&rule.when, plain);
     let mut runs = vec![run("what the rule stops", &meets)];
     for condition in &rule.when {
         for setting in settings(condition, &meets) {
@@ -186,6 +178,20 @@ fn single(rule: &Rule, plain: &Setting) -> Vec<Run> {
         }
     }
     runs
+}
+
+/// The setting with the conditions true in it, as far as one at a time can be made so.
+fn meeting(conditions: &[Condition], plain: &Setting) -> Setting {
+    let mut meets = plain.clone();
+    for condition in conditions {
+        let is = |setting: &Setting| meaning::holds(condition, &setting.caller, &setting.call) == Some(true);
+        if !is(&meets)
+            && let Some(setting) = settings(condition, &meets).into_iter().find(is)
+        {
+            meets = setting;
+        }
+    }
+    meets
 }
 
 fn run(title: &str, setting: &Setting) -> Run {
@@ -326,59 +332,78 @@ fn moments(times: &Times) -> Vec<i64> {
 }
 
 /// Runs of several calls: up to a limit and beyond it, of another key, at the end of the window and after it.
-fn over_time(past: &Past, judged: &Setting, spec: &Spec) -> Vec<Run> {
-    let caller = judged.caller.clone();
-    let judged = &judged.call;
-    let earlier = match &past.asks {
-        Asks::After(tools) | Asks::Before(tools) => tools.iter().map(|tool| plain(spec, tool)).collect(),
+fn over_time(rule: &Rule, past: &Past, plain_call: &Setting, spec: &Spec) -> Vec<Run> {
+    let judged = meeting(&rule.when, plain_call);
+    let earlier: Vec<Setting> = match &past.asks {
+        Asks::After(tools) | Asks::Before(tools) => {
+            let plain =
+                tools.iter().map(|tool| Setting { caller: judged.caller.clone(), call: plain(spec, tool) });
+            plain.map(|plain| meeting(&past.earlier, &plain)).collect()
+        }
         Asks::Count(_) | Asks::Sum(..) => vec![judged.clone()],
     };
-    let mut runs = Vec::new();
-    let mut push = |title: &str, calls: Vec<Call>| {
-        runs.push(Run { title: title.to_owned(), caller: caller.clone(), calls })
-    };
-    push("alone", vec![judged.clone()]);
+    let mut runs = vec![run("alone", &judged)];
     for before in earlier {
-        let (mut before, repeats) = (before, repeats(past));
-        let mut judged = judged.clone();
-        if let Asks::Sum(argument, most) = &past.asks {
-            // Half of what is allowed: two of them pass, and one more does not.
-            let half = decimal(Number(most.0 / 2));
-            before.args.insert(argument.clone(), half.clone());
-            judged.args.insert(argument.clone(), half);
-            let mut all = judged.clone();
-            for step in [0, 10_000] {
-                all.args.insert(argument.clone(), decimal(Number(most.0.saturating_add(step))));
-                push("all at once", vec![all.clone()]);
-            }
+        runs.extend(after(past, &before.call, &judged));
+        for condition in &past.earlier {
+            let otherwise = settings(condition, &before).into_iter();
+            runs.extend(otherwise.map(|before| {
+                let title = format!("earlier: {}", crate::english::condition(condition));
+                repeated(&title, past, &before.call, &judged, 1)
+            }));
         }
-        let stretch = |gap: i64, judged: &Call| {
-            let mut calls: Vec<Call> = (0..repeats).map(|_| before.clone()).collect();
-            calls.push(Call { at: before.at + gap, ..judged.clone() });
-            calls
-        };
-        push("as often as is needed", stretch(1, &judged));
-        push(
-            "twice more",
-            stretch(1, &judged).into_iter().chain([Call { at: before.at + 1, ..judged.clone() }]).collect(),
-        );
-        if let Some((_, argument)) = &past.same {
-            let mut other = judged.clone();
-            let value = another(judged.args.get(argument));
-            other.args.insert(argument.clone(), value);
-            push("of another one", stretch(1, &other));
-            other.args.remove(argument);
-            push("without saying of which", stretch(1, &other));
+        for condition in &rule.when {
+            let title = format!("with or without: {}", crate::english::condition(condition));
+            let otherwise = settings(condition, &judged).into_iter();
+            runs.extend(otherwise.map(|judged| repeated(&title, past, &before.call, &judged, 1)));
         }
-        if let Some(Window::Seconds(seconds)) = past.within {
-            let minutes = i64::try_from(seconds.div_ceil(60)).unwrap_or(0);
-            for (title, gap) in [
-                ("just within the time", minutes - 1),
-                ("after the time", minutes + 1),
-                ("twice the time later", minutes * 2 - 1),
-            ] {
-                push(title, stretch(gap.max(0), &judged));
-            }
+    }
+    runs
+}
+
+/// As many earlier calls as are needed, and the judged one so many minutes after them.
+fn repeated(title: &str, past: &Past, before: &Call, judged: &Setting, gap: i64) -> Run {
+    let mut calls: Vec<Call> = (0..repeats(past)).map(|_| before.clone()).collect();
+    calls.push(Call { at: before.at + gap, ..judged.call.clone() });
+    Run { title: title.replace('`', "'"), caller: judged.caller.clone(), calls }
+}
+
+/// Runs in which earlier calls of one kind come before the judged one.
+fn after(past: &Past, before: &Call, judged: &Setting) -> Vec<Run> {
+    let (mut before, mut judged) = (before.clone(), judged.clone());
+    let mut runs = Vec::new();
+    if let Asks::Sum(argument, most) = &past.asks {
+        // Half of what is allowed: two of them pass, and one more does not.
+        let half = decimal(Number(most.0 / 2));
+        before.args.insert(argument.clone(), half.clone());
+        judged.call.args.insert(argument.clone(), half);
+        let mut all = judged.clone();
+        for step in [0, 10_000] {
+            all.call.args.insert(argument.clone(), decimal(Number(most.0.saturating_add(step))));
+            runs.push(run("all at once", &all));
+        }
+    }
+    let stretch = |title: &str, gap: i64, judged: &Setting| repeated(title, past, &before, judged, gap);
+    runs.push(stretch("as often as is needed", 1, &judged));
+    let mut twice = stretch("twice more", 1, &judged);
+    twice.calls.push(Call { at: before.at + 1, ..judged.call.clone() });
+    runs.push(twice);
+    if let Some((_, argument)) = &past.same {
+        let mut other = judged.clone();
+        let value = another(judged.call.args.get(argument));
+        other.call.args.insert(argument.clone(), value);
+        runs.push(stretch("of another one", 1, &other));
+        other.call.args.remove(argument);
+        runs.push(stretch("without saying of which", 1, &other));
+    }
+    if let Some(Window::Seconds(seconds)) = past.within {
+        let minutes = i64::try_from(seconds.div_ceil(60)).unwrap_or(0);
+        for (title, gap) in [
+            ("just within the time", minutes - 1),
+            ("after the time", minutes + 1),
+            ("twice the time later", minutes * 2 - 1),
+        ] {
+            runs.push(stretch(title, gap.max(0), &judged));
         }
     }
     runs

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::english;
 use crate::rule::{Asks, Condition, Past, Rule, Stop, Test, Times, Window};
 use crate::spec::quoted;
+use crate::{english, narrowed};
 
 /// What was emitted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,18 +58,19 @@ pub fn finding(name: &str, rule: &Rule) -> String {
 
 fn sequence(text: &mut String, id: &str, rule: &Rule, past: &Past) {
     let tools = |tools: &[String]| tools.iter().map(|tool| quoted(tool)).collect::<Vec<_>>().join(", ");
-    let (question, marked): (String, &[String]) = match &past.asks {
-        Asks::Count(most) => (format!("count = {}\nat_most = {most}", quoted(id)), &rule.tools),
-        Asks::Sum(_, most) => (format!("sum = {}\nat_most = {most}", quoted(id)), &rule.tools),
-        Asks::After(before) => (format!("after = {}", quoted(id)), before),
-        Asks::Before(needed) => (format!("before = {}", quoted(id)), needed),
+    let (question, marked, meant): (String, &[String], &[Condition]) = match &past.asks {
+        Asks::Count(most) => (format!("count = {}\nat_most = {most}", quoted(id)), &rule.tools, &rule.when),
+        Asks::Sum(_, most) => (format!("sum = {}\nat_most = {most}", quoted(id)), &rule.tools, &rule.when),
+        Asks::After(before) => (format!("after = {}", quoted(id)), before, &past.earlier),
+        Asks::Before(needed) => (format!("before = {}", quoted(id)), needed, &past.earlier),
     };
     let _infallible = write!(
         text,
-        "# {}\n[[mark]]\nname = {}\ntools = [{}]\n",
+        "# {}\n[[mark]]\nname = {}\ntools = [{}]\n{}",
         english::sentence(rule),
         quoted(id),
-        tools(marked)
+        tools(marked),
+        narrowed::table(meant)
     );
     if let Some((earlier, _)) = &past.same {
         let _infallible = writeln!(text, "key = {}", quoted(&pointer(earlier)));
@@ -77,8 +78,14 @@ fn sequence(text: &mut String, id: &str, rule: &Rule, past: &Past) {
     if let Asks::Sum(argument, _) = &past.asks {
         let _infallible = writeln!(text, "amount = {}", quoted(&pointer(argument)));
     }
-    let _infallible =
-        write!(text, "\n[[sequence]]\nid = {}\ntools = [{}]\n{question}\n", quoted(id), tools(&rule.tools));
+    let _infallible = write!(
+        text,
+        "\n[[sequence]]\nid = {}\ntools = [{}]\n{}{}{question}\n",
+        quoted(id),
+        tools(&rule.tools),
+        narrowed::table(&rule.when),
+        narrowed::roles(&rule.when)
+    );
     if let Some((_, judged)) = &past.same {
         let _infallible = writeln!(text, "same = {}", quoted(&pointer(judged)));
     }
@@ -100,7 +107,7 @@ fn window(seconds: u64) -> String {
     format!("{}{unit}", seconds / size)
 }
 
-fn pointer(argument: &str) -> String {
+pub(crate) fn pointer(argument: &str) -> String {
     format!("/{}", argument.replace('~', "~0").replace('/', "~1"))
 }
 

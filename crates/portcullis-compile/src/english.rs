@@ -78,7 +78,9 @@ pub fn condition(condition: &Condition) -> String {
             Condition::At(times) => format!("the time is not {}", timed(times)),
             other => format!("it is not so that ({})", self::condition(other)),
         },
-        Condition::Any(all) => format!("({})", all.iter().map(self::condition).collect::<Vec<_>>().join("; or ")),
+        Condition::Any(all) => {
+            format!("({})", all.iter().map(self::condition).collect::<Vec<_>>().join("; or "))
+        }
         Condition::All(all) => {
             format!("({})", all.iter().map(self::condition).collect::<Vec<_>>().join("; and "))
         }
@@ -95,7 +97,11 @@ fn tested(test: &Test, holds: bool) -> String {
         Test::Under(folders) => format!("{is} in the folder {}", list(folders, "or", true)),
         Test::Named(names) => format!("{is} a file named {}", list(names, "or", true)),
         Test::Starts(starts) => {
-            format!("{} {}", if holds { "begins with" } else { "does not begin with" }, list(starts, "or", true))
+            format!(
+                "{} {}",
+                if holds { "begins with" } else { "does not begin with" },
+                list(starts, "or", true)
+            )
         }
         Test::Contains(parts) => {
             format!("{} {}", if holds { "contains" } else { "does not contain" }, list(parts, "or", true))
@@ -146,6 +152,13 @@ fn past(past: &Past) -> String {
             format!(" with a `{earlier}` equal to its `{judged}`")
         }
     });
+    let called = |tools: &[String]| match past.earlier.as_slice() {
+        [] => list(tools, "or", true),
+        earlier => {
+            let earlier: Vec<String> = earlier.iter().map(condition).collect();
+            format!("{} with ({})", list(tools, "or", true), earlier.join("; and "))
+        }
+    };
     let within = past.within.map_or_else(String::new, |window| format!(" within {}", windowed(window)));
     let within = match past.is_over_principal() {
         true => format!("{within} in all runs of the principal"),
@@ -159,8 +172,8 @@ fn past(past: &Past) -> String {
         Asks::Sum(argument, most) => {
             format!("`{argument}` of all such calls{same} would come to more than {most}{within}")
         }
-        Asks::After(tools) => format!("{} was called before{same}{within}", list(tools, "or", true)),
-        Asks::Before(tools) => format!("{} has not succeeded before{same}{within}", list(tools, "or", true)),
+        Asks::After(tools) => format!("{} was called before{same}{within}", called(tools)),
+        Asks::Before(tools) => format!("{} has not succeeded before{same}{within}", called(tools)),
     }
 }
 

@@ -22,6 +22,7 @@ pub mod enumerate;
 pub mod known;
 pub mod meaning;
 pub mod mutants;
+mod narrowed;
 pub mod promote;
 pub mod read;
 pub mod rule;

@@ -57,8 +57,22 @@ pub fn judge(rules: &[Rule], caller: &Caller, calls: &[Call]) -> Vec<Must> {
 /// Whether a rule stops a call.
 pub fn fires(rule: &Rule, caller: &Caller, call: &Call, happened: &[&Call]) -> bool {
     rule.tools.contains(&call.tool)
-        && rule.when.iter().all(|condition| holds(condition, caller, call) != Some(false))
+        && rule.when.iter().all(|condition| applies(condition, rule, caller, call) != Some(false))
         && rule.past.as_ref().is_none_or(|past| asks(past, rule, caller, call, happened))
+}
+
+/// As [`holds`]; where the past is asked about, negative amounts are as good as unknown.
+fn applies(condition: &Condition, rule: &Rule, caller: &Caller, call: &Call) -> Option<bool> {
+    let compared = match condition {
+        Condition::Argument(name, Test::Compares(..)) => call.args.get(name),
+        Condition::Not(inner) => match inner.as_ref() {
+            Condition::Argument(name, Test::Compares(..)) => call.args.get(name),
+            _ => None,
+        },
+        _ => None,
+    };
+    let is_negative = compared.and_then(number).is_some_and(|amount| amount < 0);
+    if is_negative && rule.past.is_some() { None } else { holds(condition, caller, call) }
 }
 
 fn asks(past: &Past, rule: &Rule, caller: &Caller, call: &Call, happened: &[&Call]) -> bool {
@@ -71,23 +85,22 @@ fn asks(past: &Past, rule: &Rule, caller: &Caller, call: &Call, happened: &[&Cal
         },
     };
     let recent = |earlier: &&&Call| past.within.is_none_or(|window| is_within(window, earlier.at, call.at));
+    let conditions = match &past.asks {
+        Asks::Count(_) | Asks::Sum(..) => &rule.when,
+        Asks::After(_) | Asks::Before(_) => &past.earlier,
+    };
+    let meant = |earlier: &&&Call| {
+        conditions.iter().all(|condition| match applies(condition, rule, caller, earlier) {
+            Some(holds) => holds,
+            None => !matches!(past.asks, Asks::Before(_)),
+        })
+    };
     let counted = |tools: &[String]| -> Vec<&Call> {
-        happened
-            .iter()
-            .filter(|earlier| tools.contains(&earlier.tool))
-            .filter(same)
-            .filter(recent)
-            .copied()
-            .collect()
+        let earlier = happened.iter().filter(|earlier| tools.contains(&earlier.tool));
+        earlier.filter(same).filter(recent).filter(meant).copied().collect()
     };
     match &past.asks {
-        Asks::Count(most) => {
-            let own = |earlier: &&Call| {
-                rule.when.iter().all(|condition| holds(condition, caller, earlier) != Some(false))
-            };
-            counted(&rule.tools).into_iter().filter(own).count()
-                >= usize::try_from(*most).unwrap_or(usize::MAX)
-        }
+        Asks::Count(most) => counted(&rule.tools).len() >= usize::try_from(*most).unwrap_or(usize::MAX),
         Asks::Sum(argument, most) => {
             let amount = |call: &Call| call.args.get(argument).and_then(number).filter(|amount| *amount >= 0);
             let all: Option<i64> = counted(&rule.tools).into_iter().chain([call]).map(amount).sum();

@@ -128,8 +128,12 @@ fn tests(test: &Test) -> Vec<Test> {
             vec![Test::Items(turned(*compare), *count), Test::Items(*compare, count.saturating_add(1))]
         }
         Test::OneOf(values) if values.len() > 1 => without_one(values).into_iter().map(Test::OneOf).collect(),
-        Test::Starts(starts) if starts.len() > 1 => without_one(starts).into_iter().map(Test::Starts).collect(),
-        Test::Contains(parts) if parts.len() > 1 => without_one(parts).into_iter().map(Test::Contains).collect(),
+        Test::Starts(starts) if starts.len() > 1 => {
+            without_one(starts).into_iter().map(Test::Starts).collect()
+        }
+        Test::Contains(parts) if parts.len() > 1 => {
+            without_one(parts).into_iter().map(Test::Contains).collect()
+        }
         Test::InDomain(domains, below) => vec![Test::InDomain(domains.clone(), !below)],
         _ => Vec::new(),
     }
@@ -143,6 +147,18 @@ fn pasts(past: &Past) -> Vec<Past> {
     if let Some(Window::Seconds(seconds)) = past.within {
         found.push(Past { within: Some(Window::Seconds(seconds.saturating_mul(2))), ..past.clone() });
         found.push(Past { within: None, ..past.clone() });
+    }
+    for (place, condition) in past.earlier.iter().enumerate() {
+        let mut dropped = past.clone();
+        dropped.earlier.remove(place);
+        found.push(dropped);
+        for changed in conditions(condition) {
+            let mut mutant = past.clone();
+            if let Some(own) = mutant.earlier.get_mut(place) {
+                *own = changed;
+            }
+            found.push(mutant);
+        }
     }
     match &past.asks {
         Asks::Count(most) => {

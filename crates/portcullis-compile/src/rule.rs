@@ -172,6 +172,9 @@ pub struct Times {
 pub struct Past {
     /// The question.
     pub asks: Asks,
+    /// Which earlier calls, of those that `after` and `before` name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Condition>,
     /// The arguments that have to be equal: of the earlier call, and of the judged one.
     pub same: Option<(String, String)>,
     /// How far back counts; all of the run where nothing is said.

@@ -60,7 +60,7 @@ const MUST: &[&str] = &[
 /// Words that narrow.
 const ONLY: &[&str] = &[
     "only|solely|exclusively|nowhere",
-    "nothing|nobody|noone|none|no-one else",
+    "nothing|nobody|noone|none|no-one|nowhere else",
     "no one else",
     "no others|other",
     "anywhere|anything|anyone|anybody|everything|everyone|everybody else",
@@ -173,7 +173,13 @@ pub(super) fn mood(look: &Look) -> Mood {
         only.as_ref().is_some_and(|only| range.start >= only.start && range.end <= only.end)
     };
     let bans = all(NEGATIVE).filter(|range| !narrowed(range));
-    Mood { bans, must: all(MUST), allows: all(ALLOWED).is_some() || free.is_some(), free: free.is_some(), only }
+    Mood {
+        bans,
+        must: all(MUST),
+        allows: all(ALLOWED).is_some() || free.is_some(),
+        free: free.is_some(),
+        only,
+    }
 }
 
 /// Whether a word is one of an anchor, and so has no content of its own.

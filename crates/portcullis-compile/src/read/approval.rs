@@ -61,8 +61,10 @@ const HUMANS: &[&str] = &[
 ];
 
 /// Words that no name of a role has.
-const NO_NAMES: &[&str] =
-    &["be", "by", "for", "to", "they", "whenever", "while", "is", "are", "been", "more", "than", "person", "in", "not"];
+const NO_NAMES: &[&str] = &[
+    "be", "by", "for", "to", "they", "whenever", "while", "is", "are", "been", "more", "than", "person",
+    "in", "not",
+];
 
 /// Roles that read as names.
 fn plain(by: Vec<String>) -> Vec<String> {
@@ -75,15 +77,51 @@ fn plain(by: Vec<String>) -> Vec<String> {
 
 /// Words of an approval before which who approves may stand, and at which that ends.
 const BEFORE_NAMES: &[&str] = &[
-    "need", "needs", "require", "requires", "required", "without", "requiring", "get", "gets", "with", "have", "has",
-    "subject", "to", "until", "till", "after", "unless", "only", "if", "must", ",", "for", "waits", "wait", "is", "are",
-    "and", "goes", "go", "no", "not", "via", "on", "pending", "given", "upon", "(", ":",
+    "need",
+    "needs",
+    "require",
+    "requires",
+    "required",
+    "without",
+    "requiring",
+    "get",
+    "gets",
+    "with",
+    "have",
+    "has",
+    "subject",
+    "to",
+    "until",
+    "till",
+    "after",
+    "unless",
+    "only",
+    "if",
+    "must",
+    ",",
+    "for",
+    "waits",
+    "wait",
+    "is",
+    "are",
+    "and",
+    "goes",
+    "go",
+    "no",
+    "not",
+    "via",
+    "on",
+    "pending",
+    "given",
+    "upon",
+    "(",
+    ":",
 ];
 /// Words before an approval that belong to it.
 const LEADS: &[&str] = &[
-    "need", "needs", "require", "requires", "the", "a", "an", "prior", "explicit", "without", "has", "have", "must", "to",
-    "be", "subject", "unless", "until", "get", "gets", "with", "only", "wait", "waits", "for", "after", "if", "pending",
-    "first", "is", "are",
+    "need", "needs", "require", "requires", "the", "a", "an", "prior", "explicit", "without", "has", "have",
+    "must", "to", "be", "subject", "unless", "until", "get", "gets", "with", "only", "wait", "waits", "for",
+    "after", "if", "pending", "first", "is", "are",
 ];
 
 /// Reads that an approval is needed, and takes the words.
@@ -169,10 +207,12 @@ fn anchor(look: &Look, tools: &Tools<'_>) -> Option<Range<usize>> {
 
 /// `goes to the cfo for approval`, `waits for a dba to click approve`
 fn sent_to(look: &mut Look, tools: &Tools<'_>) -> Option<Approval> {
-    let to = look.find_left(&["go|goes|sent|routed|handed|passed|escalate|escalated|forward|forwarded to|past|through|via",
+    let to = look.find_left(&[
+        "go|goes|sent|routed|handed|passed|escalate|escalated|forward|forwarded to|past|through|via",
         "wait|waits|held|hold|holds|park|parked|pause|pauses for|until|till|on",
         "has|have|needs|need to? wait|pass|go|be for|until|through|past|by",
-        "run|runs it? past|by"])?;
+        "run|runs it? past|by",
+    ])?;
     let ends = look.find_in(
         to.end..look.len().min(to.end + 8),
         &[

@@ -83,10 +83,7 @@ impl Text<'_> {
     }
 
     fn number(&mut self) -> Option<Number> {
-        let end = self
-            .0
-            .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-')
-            .unwrap_or(self.0.len());
+        let end = self.0.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-').unwrap_or(self.0.len());
         let (digits, rest) = self.0.split_at_checked(end)?;
         let (sign, plain) = digits.strip_prefix('-').map_or((1, digits), |plain| (-1, plain));
         let (whole, decimals) = plain.split_once('.').unwrap_or((plain, ""));
@@ -120,8 +117,10 @@ impl Text<'_> {
         if depth > DEPTH_MAX {
             return None;
         }
-        let not = |condition: Condition, is: bool| if is { condition } else { Condition::Not(Box::new(condition)) };
-        if let Some(is) = self.one(&[("the caller has the role ", true), ("the caller does not have the role ", false)])
+        let not =
+            |condition: Condition, is: bool| if is { condition } else { Condition::Not(Box::new(condition)) };
+        if let Some(is) =
+            self.one(&[("the caller has the role ", true), ("the caller does not have the role ", false)])
         {
             return Some(not(Condition::Role(self.list()?), is));
         }
@@ -164,6 +163,16 @@ impl Text<'_> {
         Some(if either == Some(true) { Condition::Any(all) } else { Condition::All(all) })
     }
 
+    /// `… ; and …)`
+    fn joined(&mut self) -> Option<Vec<Condition>> {
+        let mut all = vec![self.condition(1)?];
+        while self.eat(")").is_none() {
+            self.eat("; and ")?;
+            all.push(self.condition(1)?);
+        }
+        Some(all)
+    }
+
     fn test(&mut self) -> Option<(Test, bool)> {
         if let Some(holds) = self.one(&[(" begins with ", true), (" does not begin with ", false)]) {
             return Some((Test::Starts(self.list()?), holds));
@@ -198,9 +207,9 @@ impl Text<'_> {
             return Some((Test::OneOf(self.list()?), holds));
         }
         // `at least` began with the same letters as `at a domain`.
-        let compare = self.compare().or_else(|| {
-            self.one(&[("least ", Compare::AtLeast), ("most ", Compare::AtMost)])
-        })?;
+        let compare = self
+            .compare()
+            .or_else(|| self.one(&[("least ", Compare::AtLeast), ("most ", Compare::AtMost)]))?;
         Some((Test::Compares(compare, self.number()?), holds))
     }
 
@@ -212,7 +221,9 @@ impl Text<'_> {
         let mut parts = Text(parts);
         let days = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
         while !parts.0.is_empty() {
-            if let Some(before) = parts.one(&[("on a day from ", 0), ("on or after ", 1), ("on or before ", 2)]) {
+            if let Some(before) =
+                parts.one(&[("on a day from ", 0), ("on or after ", 1), ("on or before ", 2)])
+            {
                 let first = parts.date()?;
                 times.dates = Some(match before {
                     0 => {
@@ -268,6 +279,7 @@ impl Text<'_> {
     }
 
     fn past_inner(&mut self) -> Option<Past> {
+        let mut earlier = Vec::new();
         let asks = if self.eat("it would be more than ").is_some() {
             if self.eat("once").is_some() {
                 Asks::Count(1)
@@ -278,8 +290,16 @@ impl Text<'_> {
             }
         } else {
             let names = self.list()?;
-            match self.one(&[(" of all such calls", 0), (" was called before", 1), (" has not succeeded before", 2)])? {
-                0 => Asks::Sum(names.into_iter().next()?, Number(0)),
+            if self.eat(" with (").is_some() {
+                earlier = self.joined()?;
+            }
+            match self.one(&[
+                (" of all such calls", 0),
+                (" was called before", 1),
+                (" has not succeeded before", 2),
+            ])? {
+                0 if earlier.is_empty() => Asks::Sum(names.into_iter().next()?, Number(0)),
+                0 => return None,
                 1 => Asks::After(names),
                 _ => Asks::Before(names),
             }
@@ -297,7 +317,7 @@ impl Text<'_> {
             None => None,
         };
         self.one(&[(" in all runs of the principal", ()), (" in the run", ())])?;
-        Some(Past { asks, same, within })
+        Some(Past { asks, earlier, same, within })
     }
 
     fn same(&mut self) -> Option<Option<(String, String)>> {

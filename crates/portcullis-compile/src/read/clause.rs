@@ -20,7 +20,7 @@ use crate::rule::{Condition, Test};
 use crate::spec::Tool;
 
 /// What was found in a clause.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) look: Look,
     pub(super) sentence: Range<usize>,
@@ -60,7 +60,12 @@ impl Found {
         self.look
             .find_in(
                 from..start,
-                &["outside|outwith|except|unless|besides|excluding of?", "other|apart|aside than|from", "but", "without"],
+                &[
+                    "outside|outwith|except|unless|besides|excluding of?",
+                    "other|apart|aside than|from",
+                    "but",
+                    "without",
+                ],
             )
             .is_some()
     }
@@ -133,7 +138,9 @@ pub(super) fn read(context: &mut Context<'_>, clause: &Clause) {
         context.unmade.push(found.span.clone());
     }
     // What is said of calls that were spoken of before says more than that they are denied.
-    if found.inherited && context.rules_from(from).iter().any(|rule| rule.when.is_empty() && rule.past.is_none()) {
+    if found.inherited
+        && context.rules_from(from).iter().any(|rule| rule.when.is_empty() && rule.past.is_none())
+    {
         context.drop_from(from);
         context.unmade.push(found.span.clone());
     }
@@ -222,7 +229,10 @@ fn ordered(context: &Context<'_>, found: &Found) -> Option<Order> {
     let about = |range: &Range<usize>| sequences::about(context, found, range);
     let headed = found.topic > 0
         && (found.mood.must.is_some() || found.mood.only.is_some())
-        && found.look.find(&["first|beforehand|before|prior|earlier|previously", "been done", "done"]).is_some()
+        && found
+            .look
+            .find(&["first|beforehand|before|prior|earlier|previously", "been done", "done"])
+            .is_some()
         || found.topic > 0 && found.look.find(&["first"]).is_some();
     if headed {
         let (judged, other) = (0..found.topic, found.topic..found.look.len());
@@ -232,8 +242,10 @@ fn ordered(context: &Context<'_>, found: &Found) -> Option<Order> {
         }
     }
     order::order(&found.look, &found.mood, &|judged, other| {
-        let (judged, other) = (about(judged), about(other));
-        !judged.is_empty() && !other.is_empty() && judged != other
+        let (judging, needed) = (about(judged), about(other));
+        !judging.is_empty()
+            && !needed.is_empty()
+            && (judging != needed || sequences::differ(context, found, &judging, judged, other))
     })
 }
 
@@ -243,11 +255,20 @@ fn is_permission(found: &Found) -> bool {
         return true;
     }
     let mood = &found.mood;
-    if mood.free && mood.bans.is_none() && mood.only.is_none() && found.approval.is_none() && found.quantities.is_empty() {
+    if mood.free
+        && mood.bans.is_none()
+        && mood.only.is_none()
+        && found.approval.is_none()
+        && found.quantities.is_empty()
+    {
         return true;
     }
     let plain = mood.bans.is_none() && mood.only.is_none() && mood.must.is_none();
-    plain && mood.allows && found.quantities.is_empty() && found.who.only.is_empty() && found.approval.is_none()
+    plain
+        && mood.allows
+        && found.quantities.is_empty()
+        && found.who.only.is_empty()
+        && found.approval.is_none()
 }
 
 /// Whether a clause says anything that a call could be stopped by.
@@ -268,8 +289,28 @@ fn is_statement(found: &Found, clause: &Clause) -> bool {
 /// `everyone else gets refused`, `otherwise deny`, `the fourth one is denied`: what the sentence before it said already.
 fn restates(context: &Context<'_>, found: &Found) -> bool {
     const AGAIN: &[&str] = &[
-        "otherwise", "else", "rest", "remaining", "others", "other", "fourth", "third", "second", "fifth", "sixth", "further",
-        "another", "beyond", "then", "→", "->", "=", "that", "gets", "get", "until",
+        "otherwise",
+        "else",
+        "rest",
+        "remaining",
+        "others",
+        "other",
+        "fourth",
+        "third",
+        "second",
+        "fifth",
+        "sixth",
+        "further",
+        "another",
+        "beyond",
+        "then",
+        "→",
+        "->",
+        "=",
+        "that",
+        "gets",
+        "get",
+        "until",
     ];
     let content = found.look.left_in(found.topic..found.look.len());
     let again = content.iter().any(|at| found.look.is_any(*at, AGAIN));
@@ -291,7 +332,8 @@ fn aside(context: &mut Context<'_>, found: &Found) {
     let left = found.look.left_in(0..found.look.len());
     let known = left.iter().any(|at| {
         found.look.words.get(*at).is_some_and(|word| {
-            !is_filler(&word.text) && (word.quoted || context.tools.names(word) || context.tools.is_value(word))
+            !is_filler(&word.text)
+                && (word.quoted || context.tools.names(word) || context.tools.is_value(word))
         })
     });
     if known || found.timing.times.is_some() {
@@ -304,17 +346,23 @@ fn aside(context: &mut Context<'_>, found: &Found) {
 
 /// `admins are exempt from this`: the rules of the sentence before it are not for them. Whether it is one.
 fn exemption(context: &mut Context<'_>, found: &Found) -> bool {
-    let mut roles: Vec<String> =
-        found.who.about.iter().chain(&found.who.except).chain(&found.who.only).cloned().collect();
+    let speaks_of_calls = content(&found.look).iter().any(|word| context.tools.names(word));
+    if !found.who.only.is_empty() || speaks_of_calls {
+        return false;
+    }
+    let mut roles: Vec<String> = found.who.about.iter().chain(&found.who.except).cloned().collect();
     let verb = found.look.find(&["is|are exempt|exempted|excluded|excepted|unaffected"]);
     if let Some(verb) = verb.filter(|_| roles.is_empty()) {
         roles = super::names::roles(&found.look, found.topic..verb.start);
     }
     let says = found
         .look
-        .find(&["exempt|exempted|override|excluded|excepted|unaffected", "not|doesn't|don't apply|bound|affected|for"])
+        .find(&[
+            "exempt|exempted|override|excluded|excepted|unaffected",
+            "not|doesn't|don't apply|bound|affected|for",
+        ])
         .is_some();
-    says && !roles.is_empty() && context.exempt(&roles, &found.span)
+    says && !roles.is_empty() && context.exempt(&roles)
 }
 
 /// Notes what is said to be allowed: it contradicts what forbids the same, and is no rule.
@@ -331,7 +379,13 @@ fn permission(context: &mut Context<'_>, mut found: Found, clause: &Clause) {
     context.last_tools.clone_from(&tools);
     let values: Vec<(String, Test)> = values.into_iter().map(|value| (value.argument, value.test)).collect();
     let unapproved = found.approval.is_some();
-    context.permit(Permission { unapproved, tools, about: found.who.about, values, sentence: clause.sentence.clone() });
+    context.permit(Permission {
+        unapproved,
+        tools,
+        about: found.who.about,
+        values,
+        sentence: clause.sentence.clone(),
+    });
 }
 
 /// The words that a tool can be told by.
@@ -395,13 +449,17 @@ fn by_value(context: &Context<'_>, found: &Found) -> Vec<String> {
 /// Whether a quoted word can be a value of a tool.
 fn takes(tool: &Tool, word: &Word) -> bool {
     let text = |argument: &crate::spec::Argument| argument.kind == "string" || argument.kind == "array";
-    let listed: Vec<String> = tool.arguments.iter().flat_map(super::tools::values).map(|value| value.to_lowercase()).collect();
+    let listed: Vec<String> =
+        tool.arguments.iter().flat_map(super::tools::values).map(|value| value.to_lowercase()).collect();
     tool.name.to_lowercase() == word.text || listed.contains(&word.text) || tool.arguments.iter().any(text)
 }
 
 /// Whether a clause without a tool speaks of what was spoken of.
 fn refers(look: &Look) -> bool {
-    look.find_left(&["it|them|they|this|that|these|those|anything|everything|both|also|larger|smaller|ones|else"]).is_some()
+    look.find_left(&[
+        "it|them|they|this|that|these|those|anything|everything|both|also|larger|smaller|ones|else",
+    ])
+    .is_some()
         || look.left_in(0..look.len()).len() <= 6
 }
 
@@ -439,21 +497,66 @@ fn vague(context: &mut Context<'_>, found: &mut Found) -> bool {
 
 /// Words that turn a statement into half of one, where nothing was made of them.
 const TURNING: &[&str] = &[
-    "before", "after", "until", "till", "unless", "once", "without", "first", "while", "whilst", "when", "whenever", "if",
-    "provided", "except", "otherwise", "since", "although", "then", "where", "whose", "afterwards", "beforehand", "else",
-    "excluding", "besides", "instead", "neither", "nor",
+    "before",
+    "after",
+    "until",
+    "till",
+    "unless",
+    "once",
+    "without",
+    "first",
+    "while",
+    "whilst",
+    "when",
+    "whenever",
+    "if",
+    "provided",
+    "except",
+    "otherwise",
+    "since",
+    "although",
+    "then",
+    "where",
+    "whose",
+    "afterwards",
+    "beforehand",
+    "else",
+    "excluding",
+    "besides",
+    "instead",
+    "neither",
+    "nor",
 ];
 
 /// Things that are written down elsewhere.
 const ELSEWHERE: &[&str] = &[
-    "annex", "appendix", "attachment", "attached", "register", "wiki", "sheet", "spreadsheet", "confluence", "handbook",
-    "roster", "rota", "whitelist", "allowlist", "blacklist", "denylist", "blocklist", "list", "schedule", "catalogue",
+    "annex",
+    "appendix",
+    "attachment",
+    "attached",
+    "register",
+    "wiki",
+    "sheet",
+    "spreadsheet",
+    "confluence",
+    "handbook",
+    "roster",
+    "rota",
+    "whitelist",
+    "allowlist",
+    "blacklist",
+    "denylist",
+    "blocklist",
+    "list",
+    "schedule",
+    "catalogue",
 ];
 
 /// Asks for what is written down elsewhere.
 fn elsewhere(context: &mut Context<'_>, found: &Found) {
     let place = found.look.left_in(0..found.look.len()).into_iter().find(|at| {
-        found.look.is_any(*at, ELSEWHERE) && !found.look.words.get(*at).is_some_and(|word| context.tools.knows_anywhere(word))
+        found.look.is_any(*at, ELSEWHERE)
+            && !found.look.words.get(*at).is_some_and(|word| context.tools.knows_anywhere(word))
     });
     if let Some(at) = place {
         let text = format!("`{}` is not at hand; which are meant? list them", found.look.text(at));

@@ -8,6 +8,7 @@ use super::Reading;
 use super::quantity::Quantity;
 use super::tools::Tools;
 use crate::draft::{Put, Question, Refusal, Topic};
+use crate::narrowed;
 use crate::rule::{Asks, Condition, Past, Rule, Stop, Test};
 use crate::spec::Spec;
 
@@ -133,16 +134,10 @@ impl<'s> Context<'s> {
     }
 
     /// The rules of the last sentence are not for these roles. Whether there are any.
-    pub(super) fn exempt(&mut self, roles: &[String], span: &Range<usize>) -> bool {
+    pub(super) fn exempt(&mut self, roles: &[String]) -> bool {
         let Some(last) = self.rules.last().map(|rule| rule.span.clone()) else { return false };
-        let mut of_past = false;
         for rule in self.rules.iter_mut().filter(|rule| rule.span == last) {
-            of_past |= rule.past.is_some();
             rule.when.push(Condition::Not(Box::new(Condition::Role(roles.to_vec()))));
-        }
-        if of_past {
-            let message = format!("a rule about what came before cannot be narrowed yet: not for {}", roles.join(", "));
-            self.refuse(span.clone(), message, "leave the exception out, or write two requests");
         }
         true
     }
@@ -250,7 +245,28 @@ impl<'s> Context<'s> {
         if std::mem::take(&mut self.tentative_next) {
             self.tentative.push(id.clone());
         }
-        self.rules.push(Rule { id, span, tools, when, past, stop });
+        let rule = Rule { id, span, tools, when, past, stop };
+        let says_the_same = |known: &Rule| {
+            let as_known = Rule { id: known.id.clone(), span: known.span.clone(), ..rule.clone() };
+            as_known == *known
+        };
+        if self.rules.iter().any(says_the_same) {
+            return;
+        }
+        if let Some(condition) = narrowed::unstated(&rule, self.tools.spec) {
+            self.refuse_condition(rule.span, &condition);
+        } else {
+            self.rules.push(rule);
+        }
+    }
+
+    fn refuse_condition(&mut self, span: Range<usize>, condition: &str) {
+        let message = format!(
+            "a rule about what came before cannot be for the calls alone of which this holds: {condition}"
+        );
+        let help =
+            "leave the condition out, offer these calls as a tool of their own, or hold them for a person";
+        self.refuse(span, message, help);
     }
 
     /// Takes rules back that something more precise replaces.
@@ -278,7 +294,8 @@ impl<'s> Context<'s> {
     /// What is said to be fine up to an amount is no rule where another says what becomes of more.
     fn settle_tentative(&mut self) {
         let others = |rule: &Rule| -> Vec<Condition> {
-            let is_bound = |condition: &&Condition| matches!(condition, Condition::Argument(_, Test::Compares(..)));
+            let is_bound =
+                |condition: &&Condition| matches!(condition, Condition::Argument(_, Test::Compares(..)));
             rule.when.iter().filter(|condition| !is_bound(condition)).cloned().collect()
         };
         let bounds = |rule: &Rule| {
@@ -298,7 +315,9 @@ impl<'s> Context<'s> {
         self.rules.retain(|rule| {
             let own = bounds(rule);
             let replaced = firm.iter().any(|(tools, names, theirs)| {
-                *theirs == others(rule) && tools.iter().any(|tool| rule.tools.contains(tool)) && names.iter().any(|name| own.contains(name))
+                *theirs == others(rule)
+                    && tools.iter().any(|tool| rule.tools.contains(tool))
+                    && names.iter().any(|name| own.contains(name))
             });
             !(tentative.contains(&rule.id) && replaced)
         });
@@ -345,13 +364,18 @@ fn clash(one: &Rule, other: &Rule, tentative: &[String]) -> bool {
     if let (Some(past), Some(theirs)) = (&one.past, &other.past) {
         let alike = matches!((&past.asks, &theirs.asks), (Asks::Count(a), Asks::Count(b)) if a != b)
             || matches!((&past.asks, &theirs.asks), (Asks::Sum(x, a), Asks::Sum(y, b)) if x == y && a != b);
-        return alike && past.same == theirs.same && past.within == theirs.within && one.when == other.when && one.stop == other.stop;
+        return alike
+            && past.same == theirs.same
+            && past.within == theirs.within
+            && one.when == other.when
+            && one.stop == other.stop;
     }
     let bound = |rule: &Rule| match rule.when.as_slice() {
         [Condition::Argument(name, Test::Compares(compare, value))] => Some((name.clone(), *compare, *value)),
         _ => None,
     };
-    let (Some((name, compare, value)), Some((theirs, their_compare, limit))) = (bound(one), bound(other)) else {
+    let (Some((name, compare, value)), Some((theirs, their_compare, limit))) = (bound(one), bound(other))
+    else {
         return false;
     };
     let free = |rule: &Rule| tentative.contains(&rule.id);

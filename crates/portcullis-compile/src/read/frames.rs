@@ -116,7 +116,8 @@ fn one(context: &mut Context<'_>, frame: &mut Frame<'_, '_>) -> Vec<Made> {
 fn filters_by_amount(frame: &Frame<'_, '_>) -> bool {
     let found = &frame.found;
     let beyond = found.quantities.iter().all(|quantity| {
-        matches!(quantity.says, Says::Over | Says::AtLeast | Says::Under) && quantity.range.start > 0 || quantity.range.start == 0
+        matches!(quantity.says, Says::Over | Says::AtLeast | Says::Under) && quantity.range.start > 0
+            || quantity.range.start == 0
     });
     let other = !found.who.only.is_empty()
         || required(found, frame.tool).is_some()
@@ -176,7 +177,8 @@ fn generic(context: &mut Context<'_>, frame: &mut Frame<'_, '_>) -> Vec<Made> {
 
 /// The slot that *only* is about: the first one after it, or the last one before.
 fn focus(slots: &[Slot], anchor: usize) -> usize {
-    let after = slots.iter().enumerate().filter(|(_, slot)| slot.at >= anchor).min_by_key(|(_, slot)| slot.at);
+    let after =
+        slots.iter().enumerate().filter(|(_, slot)| slot.at >= anchor).min_by_key(|(_, slot)| slot.at);
     let before = slots.iter().enumerate().max_by_key(|(_, slot)| slot.at);
     after.or(before).map_or(0, |(place, _)| place)
 }
@@ -221,10 +223,46 @@ fn remaining(context: &Context<'_>, frame: &Frame<'_, '_>) -> Option<(usize, Str
 
 /// Nouns of things of which a list is needed.
 const LISTED: &[&str] = &[
-    "domain", "list", "whitelist", "allowlist", "blacklist", "denylist", "partner", "vendor", "supplier", "country",
-    "channel", "folder", "address", "region", "contact", "organisation", "organization", "company", "recipient",
-    "customer", "account", "host", "repository", "repo", "site", "colleague", "bank", "provider", "place", "path",
-    "director", "namespace", "cluster", "bucket", "service", "team", "project", "branch", "environment", "queue",
+    "domain",
+    "list",
+    "whitelist",
+    "allowlist",
+    "blacklist",
+    "denylist",
+    "partner",
+    "vendor",
+    "supplier",
+    "country",
+    "channel",
+    "folder",
+    "address",
+    "region",
+    "contact",
+    "organisation",
+    "organization",
+    "company",
+    "recipient",
+    "customer",
+    "account",
+    "host",
+    "repository",
+    "repo",
+    "site",
+    "colleague",
+    "bank",
+    "provider",
+    "place",
+    "path",
+    "director",
+    "namespace",
+    "cluster",
+    "bucket",
+    "service",
+    "team",
+    "project",
+    "branch",
+    "environment",
+    "queue",
 ];
 
 /// Asks what *only* is about.
@@ -245,7 +283,10 @@ fn asks_what(context: &mut Context<'_>, frame: &Frame<'_, '_>) {
         }
         return;
     };
-    let stops = ["to", "at", "from", "in", "on", "with", "for", "by", "under", "only", "be", "of", "is", "are", "into", "via"];
+    let stops = [
+        "to", "at", "from", "in", "on", "with", "for", "by", "under", "only", "be", "of", "is", "are",
+        "into", "via",
+    ];
     let first = (0..noun).rev().take_while(|at| !found.look.is_any(*at, &stops)).last().unwrap_or(noun);
     let range = first..noun + 1;
     let text = format!("which are `{}`? list them", found.words(&range));
@@ -255,6 +296,9 @@ fn asks_what(context: &mut Context<'_>, frame: &Frame<'_, '_>) {
 /// Words before an argument that has to be given.
 const HAVING: &str = "have|has|carry|carries|include|includes|contain|contains|give|gives|given|need|needs|require|requires|state|states|stating|name|names|mention|with|specify|specifies|provide|provides|quote|bear|come|comes|fill|set|without|no|missing|lack|lacks|lacking|empty|blank|accompanied|reference|references|cite";
 
+/// Words after an argument that has to be given.
+const GIVEN: &str = "must|should|shall|has|have|needs|need to? be given|stated|specified|provided|supplied|filled|entered|recorded|noted|quoted|included";
+
 /// The argument that has to be given, where a clause says so, and the places of its words.
 fn required(found: &Found, tool: &Tool) -> Option<(String, Vec<usize>)> {
     let mood = &found.mood;
@@ -263,17 +307,31 @@ fn required(found: &Found, tool: &Tool) -> Option<(String, Vec<usize>)> {
     if mood.must.is_none() && !(mood.bans.is_some() && lacks.is_some()) {
         return None;
     }
+    if let Some(given) = look.find(&[GIVEN]).filter(|_| mood.must.is_some() && lacks.is_none()) {
+        // `a reason must be given`
+        let near = given.start.saturating_sub(4)..given.start;
+        let at =
+            near.rev().find(|at| look.words.get(*at).is_some_and(|word| argument(tool, &[word]).is_some()));
+        if let Some((at, word)) = at.and_then(|at| Some((at, look.words.get(at)?))) {
+            return argument(tool, &[word])
+                .map(|named| (named.name.clone(), (at..at + 1).chain(given).collect()));
+        }
+    }
     let having = match lacks {
         Some(lacks) => lacks.end,
         None => look.find(&[HAVING]).filter(|found| found.len() == 1)?.end,
     };
     let near = having..look.len().min(having + 5);
-    let ends = look.find_in(near.clone(), &[",", "when|if|before|after|for|that|which|of"]).map_or(near.end, |ends| ends.start);
+    let ends = look
+        .find_in(near.clone(), &[",", "when|if|before|after|for|that|which|of"])
+        .map_or(near.end, |ends| ends.start);
     let words: Vec<&Word> = look.slice(having..ends);
-    let named = argument(tool, &words).or_else(|| words.iter().rev().find_map(|word| argument(tool, &[word])))?;
+    let named =
+        argument(tool, &words).or_else(|| words.iter().rev().find_map(|word| argument(tool, &[word])))?;
     let own: Vec<String> = parts(&named.name).iter().map(|part| sense(part)).collect();
-    let places = (having..ends)
-        .filter(|at| look.words.get(*at).is_some_and(|word| own.contains(&word.sense) || argument(tool, &[word]).is_some()));
+    let places = (having..ends).filter(|at| {
+        look.words.get(*at).is_some_and(|word| own.contains(&word.sense) || argument(tool, &[word]).is_some())
+    });
     let is_value = (having..ends).any(|at| look.is_used(at));
     (!is_value).then(|| (named.name.clone(), places.collect()))
 }

@@ -106,7 +106,11 @@ pub(super) fn repeated(context: &mut Context<'_>, frame: &mut Frame<'_, '_>) -> 
     ])?;
     let at_most = match found.look.text(once.start) {
         // `at most twice a day`
-        "twice" if !negative && found.look.find(&["at most", "maximum|max|tops", "up to", "only"]).is_some() => 2,
+        "twice"
+            if !negative && found.look.find(&["at most", "maximum|max|tops", "up to", "only"]).is_some() =>
+        {
+            2
+        }
         "twice" if found.look.phrase_at(once.start.wrapping_sub(2), "more than twice").is_some() => 2,
         "twice" if !negative && found.window.is_some() => 2,
         "thrice" => 3,
@@ -124,7 +128,13 @@ pub(super) fn read(context: &mut Context<'_>, frame: &mut Frame<'_, '_>) -> Vec<
     let total = frame
         .found
         .look
-        .find(&["in total", "altogether|total|sum|combined|overall|cumulative|cumulatively|together|aggregate", "in sum", "added up", "adds|add up"])
+        .find(&[
+            "in total",
+            "altogether|total|sum|combined|overall|cumulative|cumulatively|together|aggregate",
+            "in sum",
+            "added up",
+            "adds|add up",
+        ])
         .is_some();
     let quantities = frame.found.quantities.clone();
     if let [low, high] = quantities.as_slice()
@@ -136,12 +146,18 @@ pub(super) fn read(context: &mut Context<'_>, frame: &mut Frame<'_, '_>) -> Vec<
 }
 
 /// `between 2 and 40`, `within 2-40`: neither less nor more.
-fn span(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, low: &Quantity, high: &Quantity) -> Option<Vec<Made>> {
+fn span(
+    context: &mut Context<'_>,
+    frame: &mut Frame<'_, '_>,
+    low: &Quantity,
+    high: &Quantity,
+) -> Option<Vec<Made>> {
     let look = &frame.found.look;
     let joined = high.range.start == low.range.end + 1
         && look.is_any(low.range.end, &["-", "–", "—", "to", "and"])
         && low.says == Says::Bare;
-    let led = look.is_any(low.range.start.wrapping_sub(1), &["between", "within", "from", "range", "of", "in"]);
+    let led =
+        look.is_any(low.range.start.wrapping_sub(1), &["between", "within", "from", "range", "of", "in"]);
     if !joined || !led || low.value >= high.value || frame.found.negative() {
         return None;
     }
@@ -179,8 +195,15 @@ fn about(frame: &Frame<'_, '_>) -> Vec<Condition> {
     when
 }
 
-fn limit(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, quantity: &Quantity, total: bool) -> Vec<Made> {
-    if quantity.currency.is_none() && let Some(age) = age(frame.found) {
+fn limit(
+    context: &mut Context<'_>,
+    frame: &mut Frame<'_, '_>,
+    quantity: &Quantity,
+    total: bool,
+) -> Vec<Made> {
+    if quantity.currency.is_none()
+        && let Some(age) = age(frame.found)
+    {
         let mut when = about(frame);
         when.push(age);
         return vec![Made::deny(when)];
@@ -219,9 +242,11 @@ fn counts_calls(frame: &Frame<'_, '_>, quantity: &Quantity, unit: &str) -> bool 
     let found = &*frame.found;
     let noun = (quantity.unit..(quantity.unit + 3).min(found.look.len())).any(|at| {
         let sense = found.look.sense(at);
-        !is_filler(found.look.text(at)) && parts(&frame.tool.name).iter().any(|part| super::lexicon::sense(part) == sense)
+        !is_filler(found.look.text(at))
+            && parts(&frame.tool.name).iter().any(|part| super::lexicon::sense(part) == sense)
     });
-    let limited = quantity.says != Says::Bare || is_limit(found) || found.mood.only.is_some() || found.negative();
+    let limited =
+        quantity.says != Says::Bare || is_limit(found) || found.mood.only.is_some() || found.negative();
     CALLS.contains(&unit) || found.window.is_some() || noun && limited
 }
 
@@ -233,7 +258,8 @@ fn bound(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, quantity: &Quanti
     when.extend(currency_of(context, frame, quantity));
     missing(context, frame.found, &when);
     let mood = &frame.found.mood;
-    let tentative = mood.bans.is_none() && mood.only.is_none() && mood.must.is_none() && quantity.says == Says::AtMost;
+    let tentative =
+        mood.bans.is_none() && mood.only.is_none() && mood.must.is_none() && quantity.says == Says::AtMost;
     if tentative {
         context.tentative_next = true;
     }
@@ -258,7 +284,10 @@ fn of_argument(
         Some(own) if own.kind == "array" => {
             let most = u32::try_from(quantity.value.0 / Number::ONE).unwrap_or(u32::MAX);
             let mut when = about(frame);
-            when.push(Condition::Argument(own.name.clone(), Test::Items(fires(quantity, frame.found.negative()), most)));
+            when.push(Condition::Argument(
+                own.name.clone(),
+                Test::Items(fires(quantity, frame.found.negative()), most),
+            ));
             let unit = quantity.unit;
             frame.found.look.take(unit..unit + 1);
             return Some(vec![Made::deny(when)]);
@@ -282,8 +311,12 @@ fn numeric_named<'t>(found: &Found, frame: &Frame<'_, 't>) -> Option<&'t Argumen
         found.look.slice(0..found.look.len()).into_iter().filter(|word| !is_filler(&word.text)).collect();
     let fits = |own: &&'t Argument| {
         let described = own.description.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
-        let named: Vec<String> =
-            parts(&own.name).into_iter().chain(described).filter(|part| part.len() > 2).map(|part| sense(&part)).collect();
+        let named: Vec<String> = parts(&own.name)
+            .into_iter()
+            .chain(described)
+            .filter(|part| part.len() > 2)
+            .map(|part| sense(&part))
+            .collect();
         is_number(own) && words.iter().any(|word| named.contains(&word.sense))
     };
     let all: Vec<&Argument> = frame.tool.arguments.iter().filter(fits).collect();
@@ -383,11 +416,7 @@ fn in_unit(context: &mut Context<'_>, found: &Found, own: &Argument, quantity: &
 }
 
 /// Where a tool has an argument for the currency, the limit is about the one that is named.
-fn currency_of(
-    context: &mut Context<'_>,
-    frame: &Frame<'_, '_>,
-    quantity: &Quantity,
-) -> Option<Condition> {
+fn currency_of(context: &mut Context<'_>, frame: &Frame<'_, '_>, quantity: &Quantity) -> Option<Condition> {
     let (found, tool) = (&*frame.found, frame.tool);
     let wanted = quantity.currency.clone().filter(|code| !code.is_empty())?;
     let own = tool
@@ -423,8 +452,26 @@ pub(super) fn age(found: &Found) -> Option<Condition> {
     let years = found.look.is_any(quantity.unit, &["years", "year"])
         || found.look.find(&["aged|age|older|younger|old"]).is_some();
     const OLD: &[&str] = &[
-        "customer", "customers", "user", "users", "people", "persons", "guests", "members", "patients", "clients", "those",
-        "buyers", "drivers", "anyone", "anybody", "children", "minors", "person", "who", "are",
+        "customer",
+        "customers",
+        "user",
+        "users",
+        "people",
+        "persons",
+        "guests",
+        "members",
+        "patients",
+        "clients",
+        "those",
+        "buyers",
+        "drivers",
+        "anyone",
+        "anybody",
+        "children",
+        "minors",
+        "person",
+        "who",
+        "are",
     ];
     let stands_before = found.look.is_any(quantity.range.start.wrapping_sub(1), OLD) || years;
     let is_count = CALLS.contains(&found.look.text(quantity.unit)) || found.window.is_some();
@@ -461,7 +508,13 @@ fn sum(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, quantity: &Quantity
 }
 
 /// A limit over time: asks for what is left open.
-fn past(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, scope: Scope, asks: Asks, at_most: u32) -> Vec<Made> {
+fn past(
+    context: &mut Context<'_>,
+    frame: &mut Frame<'_, '_>,
+    scope: Scope,
+    asks: Asks,
+    at_most: u32,
+) -> Vec<Made> {
     let place = frame.found.span.clone();
     place_scope(frame.found, &scope);
     let Some(window) = window(context, frame.found, &scope, at_most) else { return Vec::new() };
@@ -472,19 +525,21 @@ fn past(context: &mut Context<'_>, frame: &mut Frame<'_, '_>, scope: Scope, asks
         return Vec::new();
     }
     if let Some(Window::Calendar(_)) = window {
-        let message = "sequences count over a stretch of time, not yet from one midnight or month to the next";
+        let message =
+            "sequences count over a stretch of time, not yet from one midnight or month to the next";
         let at = frame.found.window.as_ref().map_or(place, |window| frame.found.place(&window.range));
         context.refuse(at, message, "write a stretch, such as `in 30 days`");
         return Vec::new();
     }
-    if let Some(noun) = unexempted(context, frame) {
-        let message = format!("a limit over time cannot be narrowed to some of the calls: {noun}");
-        context.refuse(place, message, "leave the exception out, or write two requests");
+    if frame.found.look.find(&["different|distinct|separate|unique"]).is_some() {
+        let message = "sequences count calls, and not how many different values an argument has";
+        context.refuse(place, message, "limit the calls, or write a guard program");
         return Vec::new();
     }
     let same = scope.key.map(|key| (key.clone(), key));
-    let past = Some(Past { asks, same, within: window });
-    vec![Made { when: Vec::new(), past, stop: Stop::Deny }]
+    let when = of_limit(context, frame);
+    let past = Some(Past { asks, earlier: Vec::new(), same, within: window });
+    vec![Made { when, past, stop: Stop::Deny }]
 }
 
 /// How far back counts; nothing where that had to be asked.
@@ -524,22 +579,10 @@ fn place_scope(found: &mut Found, scope: &Scope) {
     }
 }
 
-/// What narrows a limit over time, which a sequence cannot.
-fn unexempted(context: &Context<'_>, frame: &Frame<'_, '_>) -> Option<String> {
-    let found = &*frame.found;
-    if !found.who.except.is_empty() {
-        return Some(format!("not for {}", found.who.except.join(", ")));
-    }
-    if found.look.find(&["different|distinct|separate|unique"]).is_some() {
-        return Some("how many different ones".to_owned());
-    }
+/// Which calls a limit over time is about. Those who alone may call the tool need not be told apart again.
+fn of_limit(context: &Context<'_>, frame: &Frame<'_, '_>) -> Vec<Condition> {
     let only = context.only_roles(&frame.tool.name);
-    let covered = found.who.about.iter().all(|role| only.contains(role)) && !only.is_empty();
-    if !found.who.about.is_empty() && !covered {
-        return Some(format!("for {}", found.who.about.join(", ")));
-    }
-    if let Some(value) = frame.values.first() {
-        return Some(format!("by `{}`", value.argument));
-    }
-    found.timing.times.as_ref().map(|_| "by the hour".to_owned())
+    let covered = !only.is_empty() && frame.found.who.about.iter().all(|role| only.contains(role));
+    let is_covered = |condition: &Condition| covered && matches!(condition, Condition::Role(_));
+    about(frame).into_iter().filter(|condition| !is_covered(condition)).collect()
 }

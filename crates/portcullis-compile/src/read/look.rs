@@ -94,13 +94,6 @@ impl Look {
         }
     }
 
-    /// Takes a phrase, where it stands.
-    pub(super) fn take_phrase(&mut self, phrases: &[&str]) -> Option<Range<usize>> {
-        let found = self.find(phrases)?;
-        self.take(found.clone());
-        Some(found)
-    }
-
     /// What is left between two places.
     pub(super) fn left_in(&self, range: Range<usize>) -> Vec<usize> {
         range.filter(|at| !self.is_used(*at)).collect()

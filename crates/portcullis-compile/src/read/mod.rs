@@ -153,14 +153,16 @@ fn once(text: &str, spec: &Spec) -> Reading {
     for clauses in clauses.chunk_by(|one, other| one.sentence == other.sentence) {
         let span = clauses.first().map_or(0..0, |clause| clause.sentence.clone());
         let sentence = text.get(span.clone()).unwrap_or_default();
-        let rule = canonical::read(sentence).filter(|rule| rule.tools.iter().all(|tool| spec.tool(tool).is_some()));
+        let rule =
+            canonical::read(sentence).filter(|rule| rule.tools.iter().all(|tool| spec.tool(tool).is_some()));
         match rule {
             Some(rule) => {
                 context.last_tools.clone_from(&rule.tools);
                 context.rule(span, &rule.tools, rule.when, rule.past, rule.stop);
             }
             None if sentence.starts_with(canonical::START) => {
-                let message = "this begins as a canonical sentence does, and does not go on so, or names no tool";
+                let message =
+                    "this begins as a canonical sentence does, and does not go on so, or names no tool";
                 context.ask(Topic::Meaning, span, message, Put::Replace);
             }
             None => decide::sentence(&mut context, clauses),

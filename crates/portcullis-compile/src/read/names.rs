@@ -39,10 +39,27 @@ pub(super) fn roles(look: &Look, range: Range<usize>) -> Vec<String> {
     }
     let named = found.into_iter().filter(|words| !words.is_empty()).map(|words| name(&words));
     /// Words that are in no name of a role.
-    const NONE: &[&str] =
-        &["be", "by", "to", "they", "whenever", "way", "named", "is", "are", "been", "than", "not", "it", "we", "specified"];
+    const NONE: &[&str] = &[
+        "be",
+        "by",
+        "to",
+        "they",
+        "whenever",
+        "way",
+        "named",
+        "is",
+        "are",
+        "been",
+        "than",
+        "not",
+        "it",
+        "we",
+        "specified",
+    ];
     named
-        .filter(|name| !name.split('_').any(|part| NONE.contains(&part)) && name.chars().any(char::is_alphabetic))
+        .filter(|name| {
+            !name.split('_').any(|part| NONE.contains(&part)) && name.chars().any(char::is_alphabetic)
+        })
         .filter(|name| {
             !name.is_empty() && !ANYBODY.contains(&name.as_str()) || name == "customer" || name == "member"
         })

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::anchors::Mood;
 use super::lexicon::parts;
-use super::look::Look;
 use super::lexicon::sense;
+use super::look::Look;
 use crate::spec::{Argument, Tool};
 
 /// Two parts of a clause that are about calls, and how they stand to each other.
@@ -52,16 +52,17 @@ pub(super) fn order(
     mood: &Mood,
     differ: &dyn Fn(&Range<usize>, &Range<usize>) -> bool,
 ) -> Option<Order> {
-    let found = |judged: Range<usize>, other: Range<usize>, by: &Range<usize>, requires: bool, oneself: bool| {
-        let by = by.clone();
-        (!judged.is_empty() && !other.is_empty() && differ(&judged, &other)).then_some(Order {
-            judged,
-            other,
-            by,
-            requires,
-            oneself,
-        })
-    };
+    let found =
+        |judged: Range<usize>, other: Range<usize>, by: &Range<usize>, requires: bool, oneself: bool| {
+            let by = by.clone();
+            (!judged.is_empty() && !other.is_empty() && differ(&judged, &other)).then_some(Order {
+                judged,
+                other,
+                by,
+                requires,
+                oneself,
+            })
+        };
     if let Some(order) = oneself(look, mood, &found) {
         return Some(order);
     }
@@ -70,13 +71,19 @@ pub(super) fn order(
     if let Some(before) = look.find_left(&["before", "ahead of", "prior to"]) {
         if before.start == 0 {
             let split = restarts(look, before.end);
-            if let Some(order) = split.into_iter().find_map(|at| found(before.end..at, at..all, &before, true, false)) {
+            if let Some(order) =
+                split.into_iter().find_map(|at| found(before.end..at, at..all, &before, true, false))
+            {
                 return Some(order);
             }
         }
         let bans = mood.bans.as_ref().is_some_and(|bans| bans.start < before.start);
         let (left, right) = (0..before.start, before.end..all);
-        let order = if bans { found(left, right, &before, true, false) } else { found(right, left, &before, true, false) };
+        let order = if bans {
+            found(left, right, &before, true, false)
+        } else {
+            found(right, left, &before, true, false)
+        };
         if order.is_some() {
             return order;
         }
@@ -174,12 +181,17 @@ pub(super) fn shared(earlier: &Tool, judged: &Tool) -> Option<(String, String)> 
 }
 
 /// Arguments that hold where or how, and not which thing.
-const WHERE: &[&str] = &["env", "environment", "reason", "note", "comment", "text", "body", "message", "format", "dry"];
+const WHERE: &[&str] =
+    &["env", "environment", "reason", "note", "comment", "text", "body", "message", "format", "dry"];
 
 fn alike(one: &Argument, other: &Argument) -> u32 {
-    let names = |argument: &Argument| parts(&argument.name).iter().map(|part| sense(part)).collect::<Vec<_>>();
+    let names =
+        |argument: &Argument| parts(&argument.name).iter().map(|part| sense(part)).collect::<Vec<_>>();
     let (own, theirs) = (names(one), names(other));
-    if one.kind != other.kind || own.iter().any(|part| WHERE.contains(&part.as_str())) || one.kind == "boolean" {
+    if one.kind != other.kind
+        || own.iter().any(|part| WHERE.contains(&part.as_str()))
+        || one.kind == "boolean"
+    {
         return 0;
     }
     let mut score = 0;
@@ -192,10 +204,14 @@ fn alike(one: &Argument, other: &Argument) -> u32 {
     if plain(one) == plain(other) && !one.description.is_empty() {
         score += 4;
     }
-    let abbreviates = |short: &str, long: &str| long.len() > short.len() && short.len() > 2 && long.starts_with(short);
+    let abbreviates =
+        |short: &str, long: &str| long.len() > short.len() && short.len() > 2 && long.starts_with(short);
     if abbreviates(&one.name, &other.name) || abbreviates(&other.name, &one.name) {
         score += 3;
     }
-    let key = own.iter().chain(&theirs).any(|part| ["id", "numb", "number", "no", "key", "ref"].contains(&part.as_str()));
+    let key = own
+        .iter()
+        .chain(&theirs)
+        .any(|part| ["id", "numb", "number", "no", "key", "ref"].contains(&part.as_str()));
     score + u32::from(key && score > 0)
 }

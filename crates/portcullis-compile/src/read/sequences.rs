@@ -10,7 +10,7 @@ use super::tools::{About, argument};
 use super::values;
 use super::words::Word;
 use crate::draft::{Put, Topic};
-use crate::rule::{Asks, Past, Stop, Window};
+use crate::rule::{Asks, Condition, Past, Stop, Window};
 use crate::spec::Tool;
 
 /// The tools that a stretch of words is about; none where that is open.
@@ -34,20 +34,18 @@ pub(super) fn order(context: &mut Context<'_>, found: &mut Found, order: &Order)
     found.tools = judged.iter().chain(&earlier).cloned().collect();
     found.look.take(order.by.clone());
     for at in 0..found.look.len() {
-        if found.look.is_any(at, &["before", "beforehand", "first", "earlier", "previously", "prior", "then", "afterwards"]) {
+        if found.look.is_any(
+            at,
+            &["before", "beforehand", "first", "earlier", "previously", "prior", "then", "afterwards"],
+        ) {
             found.look.take(at..at + 1);
         }
     }
     let of = |name: Option<&String>| name.and_then(|name| context.tools.spec.tool(name));
     let (Some(judging), Some(first)) = (of(judged.first()), of(earlier.first())) else { return };
-    let narrowed = has_values(found, judging, &order.judged) || has_values(found, first, &order.other);
+    let when = narrowing(found, judging, &order.judged);
+    let before = narrowing(found, first, &order.other);
     context.last_tools.clone_from(&judged);
-    if narrowed {
-        let message = "an order tells calls apart by their tool, not yet by an argument";
-        let help = "offer what differs as a tool of its own, or hold the call for a person";
-        context.refuse(found.span.clone(), message, help);
-        return;
-    }
     let mentioned = |argument: &str, tool: &Tool| {
         found.look.words.iter().any(|word| argument_named(tool, word, argument))
     };
@@ -58,7 +56,13 @@ pub(super) fn order(context: &mut Context<'_>, found: &mut Found, order: &Order)
         }
         Some((one, other)) if order.requires => {
             let text = format!("has it to be for the same `{one}`?");
-            context.ask_or(Topic::Scope, found.span.clone(), text, &format!("for the same {one}"), Put::Append);
+            context.ask_or(
+                Topic::Scope,
+                found.span.clone(),
+                text,
+                &format!("for the same {one}"),
+                Put::Append,
+            );
             Some((one, other))
         }
         Some((one, _)) => {
@@ -75,8 +79,8 @@ pub(super) fn order(context: &mut Context<'_>, found: &mut Found, order: &Order)
     };
     for set in sets {
         let asks = if order.requires { Asks::Before(set) } else { Asks::After(set) };
-        let past = Past { asks, same: same.clone(), within };
-        context.rule(found.sentence.clone(), &judged, Vec::new(), Some(past), Stop::Deny);
+        let past = Past { asks, earlier: before.clone(), same: same.clone(), within };
+        context.rule(found.sentence.clone(), &judged, when.clone(), Some(past), Stop::Deny);
     }
 }
 
@@ -84,12 +88,36 @@ fn argument_named(tool: &Tool, word: &Word, name: &str) -> bool {
     argument(tool, &[word]).is_some_and(|argument| argument.name == name)
 }
 
-/// Whether values of a tool's arguments are named in a stretch of words.
-fn has_values(found: &Found, tool: &Tool, range: &Range<usize>) -> bool {
+/// Whether two stretches of words are about different calls of one tool: to staging, and to production.
+pub(super) fn differ(
+    context: &Context<'_>,
+    found: &Found,
+    tools: &[String],
+    one: &Range<usize>,
+    other: &Range<usize>,
+) -> bool {
+    let Some(tool) = tools.first().and_then(|tool| context.tools.spec.tool(tool)) else { return false };
+    let of = |range| narrowing(&mut found.clone(), tool, range);
+    let (one, other) = (of(one), of(other));
+    !one.is_empty() && !other.is_empty() && one != other
+}
+
+/// Which calls of a tool a stretch of words is about, by values of its arguments. Their words are taken.
+fn narrowing(found: &mut Found, tool: &Tool, range: &Range<usize>) -> Vec<Condition> {
     let mut part = found.look.clone();
     part.take(0..range.start);
     part.take(range.end..found.look.len());
-    !values::read(&mut part, tool, false).is_empty()
+    let values = values::read(&mut part, tool, false);
+    let conditions = values.iter().map(|value| {
+        let said = Condition::Argument(value.argument.clone(), value.test.clone());
+        let is_inverted = value.words.iter().min().is_some_and(|at| found.inverted(*at));
+        if is_inverted { Condition::Not(Box::new(said)) } else { said }
+    });
+    let conditions = conditions.collect();
+    for at in values.iter().flat_map(|value| &value.words) {
+        found.look.take(*at..*at + 1);
+    }
+    conditions
 }
 
 /// `between two reboots of the same host 10 minutes`, `wait 10 minutes between …`: the time after one in which no other may
@@ -117,7 +145,8 @@ pub(super) fn gap(context: &mut Context<'_>, found: &mut Found) -> bool {
     let About::These(tools) = context.tools.about(&words, |_| true) else { return false };
     let Some(tool) = tools.first().and_then(|tool| context.tools.spec.tool(tool)) else { return false };
     let key = (0..found.look.len()).find_map(|at| {
-        let lead = found.look.phrase_at(at, "same|each|per|one|every|of|on|a|given the|a|any|same|single?")?;
+        let lead =
+            found.look.phrase_at(at, "same|each|per|one|every|of|on|a|given the|a|any|same|single?")?;
         let word = found.look.words.get(lead)?;
         argument(tool, &[word]).map(|argument| argument.name.clone())
     });
@@ -127,7 +156,7 @@ pub(super) fn gap(context: &mut Context<'_>, found: &mut Found) -> bool {
     let same = key.map(|key| (key.clone(), key));
     // A call exactly as late as it has to be is let through.
     let within = Some(Window::Seconds(seconds.saturating_sub(1).max(1)));
-    let past = Past { asks: Asks::Count(1), same, within };
+    let past = Past { asks: Asks::Count(1), earlier: Vec::new(), same, within };
     context.rule(found.sentence.clone(), &tools, Vec::new(), Some(past), Stop::Deny);
     context.last_tools = tools;
     true

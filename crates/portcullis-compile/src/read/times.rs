@@ -61,7 +61,7 @@ const VAGUE: &[&str] = &[
 ];
 
 /// What a clause says about time.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Timing {
     /// The times, where some are named.
     pub(super) times: Option<Times>,

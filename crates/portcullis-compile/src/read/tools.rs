@@ -209,12 +209,16 @@ impl<'s> Tools<'s> {
             self.spec.tool(tool).map(|tool| tool.arguments.iter().filter(own).collect()).unwrap_or_default();
         let in_arguments = |sense: &String| {
             used.iter().any(|argument| {
-                parts(&argument.name).into_iter().chain(words_of(&argument.description)).any(|part| super::lexicon::sense(&part) == *sense)
+                parts(&argument.name)
+                    .into_iter()
+                    .chain(words_of(&argument.description))
+                    .any(|part| super::lexicon::sense(&part) == *sense)
             })
         };
         let mut pieces = pieces(word).into_iter();
-        pieces.any(|sense| known.name.contains(&sense) || known.description.contains(&sense) || in_arguments(&sense))
-            || tool.to_lowercase() == word.text
+        pieces.any(|sense| {
+            known.name.contains(&sense) || known.description.contains(&sense) || in_arguments(&sense)
+        }) || tool.to_lowercase() == word.text
             || used.iter().any(|argument| argument.name.to_lowercase() == word.text)
     }
 
@@ -263,7 +267,12 @@ impl<'s> Tools<'s> {
     }
 
     /// `flag toggles and targeting changes`: tools that are named by words which the first one leaves over, in a list.
-    fn with_joined(&self, mut tools: Vec<String>, words: &[&Word], fits: &impl Fn(&Tool) -> bool) -> Vec<String> {
+    fn with_joined(
+        &self,
+        mut tools: Vec<String>,
+        words: &[&Word],
+        fits: &impl Fn(&Tool) -> bool,
+    ) -> Vec<String> {
         if !words.iter().any(|word| [",", "and", "or", "/", "nor", "both"].contains(&word.text.as_str())) {
             return tools;
         }
@@ -271,10 +280,16 @@ impl<'s> Tools<'s> {
             if tools.contains(&tool.name) || !fits(tool) || reads(tool) {
                 continue;
             }
-            let left = words.iter().filter(|word| !is_filler(&word.text) && !tools.iter().any(|own| self.knows(own, word)));
+            let left = words
+                .iter()
+                .filter(|word| !is_filler(&word.text) && !tools.iter().any(|own| self.knows(own, word)));
             let named = left.filter(|word| known.name.contains(&word.sense)).count();
             let rare = self.known.iter().filter(|other| {
-                words.iter().any(|word| known.name.contains(&word.sense) && other.name.contains(&word.sense) && !tools.iter().any(|own| self.knows(own, word)))
+                words.iter().any(|word| {
+                    known.name.contains(&word.sense)
+                        && other.name.contains(&word.sense)
+                        && !tools.iter().any(|own| self.knows(own, word))
+                })
             });
             if named > 0 && rare.count() == 1 {
                 tools.push(tool.name.clone());
@@ -391,7 +406,10 @@ fn pieces(word: &Word) -> Vec<String> {
 pub(super) fn reads(tool: &Tool) -> bool {
     let read = sense("read");
     let first = tool.description.split_whitespace().next().unwrap_or_default().to_lowercase();
-    let more = ["query", "select", "status", "history", "describe", "explain", "search", "count", "top", "diff", "lag"];
+    let more = [
+        "query", "select", "status", "history", "describe", "explain", "search", "count", "top", "diff",
+        "lag",
+    ];
     let names = parts(&tool.name);
     names.iter().any(|part| sense(part) == read || more.contains(&part.as_str()))
         || sense(&first) == read

@@ -117,8 +117,19 @@ pub(super) fn read(look: &mut Look, tool: &Tool, negative: bool) -> Vec<Value> {
 /// How far from a value the word may stand that names its argument.
 const NEAR: usize = 4;
 /// Names of arguments that say where: `in prod` is one of them.
-const PLACES: &[&str] =
-    &["env", "environment", "namespace", "ns", "cluster", "account", "stage", "region", "target", "tenant", "project"];
+const PLACES: &[&str] = &[
+    "env",
+    "environment",
+    "namespace",
+    "ns",
+    "cluster",
+    "account",
+    "stage",
+    "region",
+    "target",
+    "tenant",
+    "project",
+];
 
 /// Values in quotes and codes, of the argument that is named nearest to them.
 fn named_rest(look: &Look, tool: &Tool, found: &mut Vec<Value>) {
@@ -129,7 +140,9 @@ fn named_rest(look: &Look, tool: &Tool, found: &mut Vec<Value>) {
             last = taken;
             continue;
         }
-        let Some(word) = look.words.get(at).filter(|word| !look.is_used(at) && is_value(word, tool)) else { continue };
+        let Some(word) = look.words.get(at).filter(|word| !look.is_used(at) && is_value(word, tool)) else {
+            continue;
+        };
         let joined = look.is_any(at.wrapping_sub(1), &[",", "or", "and", "/", "nor", "any"]);
         let near = nearest(look, tool, at);
         let own = if joined { last.clone().or(near) } else { near };

@@ -45,7 +45,8 @@ impl Clause {
 pub(super) fn roles(clauses: &[Clause]) -> Vec<String> {
     let mut found = Vec::new();
     for clause in clauses {
-        let named = clause.words.iter().skip_while(|word| !["role", "roles"].contains(&word.text.as_str())).skip(1);
+        let named =
+            clause.words.iter().skip_while(|word| !["role", "roles"].contains(&word.text.as_str())).skip(1);
         let named = named.take_while(|word| word.quoted || [",", "and", "or"].contains(&word.text.as_str()));
         found.extend(named.filter(|word| word.quoted).map(|word| word.text.clone()));
     }
@@ -137,9 +138,14 @@ fn sign(text: &str, at: usize) -> Option<Word> {
     Some(Word { written: text.clone(), sense: text.clone(), text, quoted: false, span: at..at })
 }
 
-fn sentence_clauses(clauses: &mut Vec<Clause>, heading: &[Word], mut rest: Vec<Word>, sentence: &Range<usize>) {
+fn sentence_clauses(
+    clauses: &mut Vec<Clause>,
+    heading: &[Word],
+    mut rest: Vec<Word>,
+    sentence: &Range<usize>,
+) {
     let mut topic = heading.to_vec();
-    if let Some(colon) = rest.iter().position(|word| word.text == ":" ) {
+    if let Some(colon) = rest.iter().position(|word| word.text == ":") {
         let after: Vec<Word> = rest.split_off(colon).into_iter().skip(1).collect();
         let limits = rest.iter().any(|word| ["limit", "limits"].contains(&word.text.as_str()));
         if rest.len() <= TOPIC_WORDS_MAX && !modal(&rest) {
@@ -157,7 +163,13 @@ fn sentence_clauses(clauses: &mut Vec<Clause>, heading: &[Word], mut rest: Vec<W
 }
 
 /// Splits where a sentence turns.
-fn push_turns(clauses: &mut Vec<Clause>, topic: &[Word], words: Vec<Word>, goes_on: bool, sentence: &Range<usize>) {
+fn push_turns(
+    clauses: &mut Vec<Clause>,
+    topic: &[Word],
+    words: Vec<Word>,
+    goes_on: bool,
+    sentence: &Range<usize>,
+) {
     let empty = |goes_on: bool| {
         let mut words = topic.to_vec();
         if !words.is_empty() {
@@ -193,9 +205,13 @@ fn turns_at(words: &[Word], at: usize) -> bool {
         return true;
     }
     // `above 2 a human signs off, above 20 never`
-    let amount = |from: usize| (from..words.len().min(from + 4)).any(|place| text(place).starts_with(|c: char| c.is_ascii_digit()));
+    let amount = |from: usize| {
+        (from..words.len().min(from + 4)).any(|place| text(place).starts_with(|c: char| c.is_ascii_digit()))
+    };
     let tier = ["above", "over", "below", "under", "beyond", "anything", "everything", "from"];
-    if text(at) == "," && tier.contains(&text(at + 1)) && amount(at + 2)
+    if text(at) == ","
+        && tier.contains(&text(at + 1))
+        && amount(at + 2)
         && words.iter().take(at).any(|word| word.text.starts_with(|c: char| c.is_ascii_digit()))
     {
         return true;

@@ -139,6 +139,8 @@ fn one(sums: &mut Sums, name: &str, stated: &Value) {
     let shown = mutants::shown(&draft.rules, &cases::runs(&draft.rules, &spec));
     sums.killed += shown.killed;
     sums.vacuous += shown.vacuous.len();
+    let idle = shown.vacuous.iter().filter_map(|place| draft.meaning.get(*place));
+    sums.lines.extend(idle.map(|sentence| format!("vacuous: {name}: {sentence}")));
     for mutant in &shown.survivors {
         sums.survivors += 1;
         sums.lines.push(format!("survives: {name}: {}", mutant.sentence()));
@@ -170,12 +172,16 @@ fn one(sums: &mut Sums, name: &str, stated: &Value) {
     }
 }
 
-/// Short runs of which the files say something else than the rules mean. A long run of this test judges some thousands, so
-/// by default only those of up to two calls are.
+/// Most short runs of a request that are judged by default.
+const SHORT_MAX: usize = 24;
+
+/// Short runs of which the files say something else than the rules mean. A long run of this test judges some thousands; by
+/// default some of each length are.
 fn short(draft: &Draft, spec: &Spec) -> Vec<String> {
     let long = std::env::var_os("PORTCULLIS_TEST_LONG").is_some();
     let mut runs = enumerated(&draft.rules, spec).runs;
-    runs.retain(|run| long || run.calls.len() < 3);
+    let step = if long { 1 } else { runs.len().div_ceil(SHORT_MAX).max(1) };
+    runs = runs.into_iter().step_by(step).collect();
     let file = CaseFile::parse(&cases::markdown_of(&runs, &draft.rules, spec)).unwrap();
     let report = run_file(&file, &draft.laid_over(&spec.open_bundle()), &Arc::new(policy::pipeline()));
     report.mismatches.iter().map(|found| format!("{}: {}", found.case, found.message)).collect()
@@ -184,8 +190,11 @@ fn short(draft: &Draft, spec: &Spec) -> Vec<String> {
 /// Whether the first or the second offer of the questions leads to rules that behave in all cases.
 fn offered(request: &str, spec: &Spec, draft: &Draft, cases: &Value) -> bool {
     ["1", "2"].iter().any(|number| {
-        let with = draft.blocking_questions().filter(|question| question.offers.len() <= 2 && !question.offers.is_empty());
-        let answers = with.map(|question| Answer { question: question.id.clone(), text: (*number).to_owned() });
+        let with = draft
+            .blocking_questions()
+            .filter(|question| question.offers.len() <= 2 && !question.offers.is_empty());
+        let answers =
+            with.map(|question| Answer { question: question.id.clone(), text: (*number).to_owned() });
         let again = accepted(request, spec, answers.collect());
         let open = again.blocking_questions().next().is_some() || !again.refusals.is_empty();
         !open && behaves(&again, spec, cases).0.is_empty()
@@ -260,7 +269,13 @@ fn requests_compile_and_behave_or_are_asked_about() {
     }
     println!(
         "clear: {} compiled, {} behave in all of their cases, {} asked about, {} of these with the right reading offered; {} cases, {} calls stopped wrongly, {} passed wrongly",
-        sums.compiled, sums.behave, sums.asked_wrongly, sums.offered, sums.cases, sums.stopped_wrongly, sums.passed_wrongly
+        sums.compiled,
+        sums.behave,
+        sums.asked_wrongly,
+        sums.offered,
+        sums.cases,
+        sums.stopped_wrongly,
+        sums.passed_wrongly
     );
     println!(
         "open: {} asked rightly ({} compile with the operator's answer), {} asked about something else, {} compiled",
@@ -272,9 +287,8 @@ fn requests_compile_and_behave_or_are_asked_about() {
         sums.killed, sums.survivors, sums.vacuous
     );
     if other.is_none() {
-        // What is known to be refused although it is clear has no form in a bundle: an order of calls of one tool, a
-        // calendar month, a limit over time with an exception.
-        assert!(sums.asked_wrongly <= 4, "{} refused", sums.asked_wrongly);
+        // Two are offered as a question, and a calendar month has no form in a bundle.
+        assert!(sums.asked_wrongly <= 3, "{} refused", sums.asked_wrongly);
         let wrong =
             sums.stopped_wrongly + sums.passed_wrongly + sums.compiled_wrongly + sums.asked_about_else;
         assert_eq!((wrong, sums.generated_wrong), (0, 0));
