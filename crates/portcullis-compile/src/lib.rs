@@ -25,6 +25,7 @@ pub mod mutants;
 mod narrowed;
 pub mod promote;
 pub mod read;
+pub mod restate;
 pub mod rule;
 pub mod spec;
 pub mod tables;
