@@ -74,7 +74,7 @@ impl Found {
 /// Reads a clause, and makes its rules. What is left over is noted in the context.
 pub(super) fn read(context: &mut Context<'_>, clause: &Clause) {
     let mut look = Look::of(clause);
-    if about_replies(context, &look, clause) {
+    if about_replies(context, &look, clause) || people::unnamed(context, &look) {
         return;
     }
     let hard_no = anchors::asides(&mut look);

@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
+use super::context::Context;
 use super::lexicon::{VAGUE_WHO, is_action};
 use super::look::Look;
 use super::names::roles;
 use super::tools::Tools;
+use crate::draft::{Put, Topic};
 
 /// Words before which the subject of a clause ends.
 const MODALS: &[&str] = &[
@@ -169,6 +171,13 @@ pub(super) struct Who {
     pub(super) at: Option<Range<usize>>,
     /// Whether a subject is named at all, if it is anybody.
     pub(super) anybody: bool,
+}
+
+/// `not something just anybody should do`: some may, and nobody knows who. Whether it says so.
+pub(super) fn unnamed(context: &mut Context<'_>, look: &Look) -> bool {
+    let Some(found) = look.find(&["just anybody|anyone|everybody|everyone"]) else { return false };
+    context.ask(Topic::Who, look.span(&found), "who may? name a role", Put::Replace);
+    true
 }
 
 /// Reads who a clause is about, and takes the words.
