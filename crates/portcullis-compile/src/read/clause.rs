@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use super::anchors::{self, Mood};
 use super::approval::{self, Approval};
-use super::context::{Context, Permission};
-use super::lexicon::{ABOUT_REPLIES, VAGUE, VAGUE_AMOUNTS, is_filler};
+use super::context::Context;
+use super::lexicon::{VAGUE, VAGUE_AMOUNTS, is_filler};
 use super::look::Look;
 use super::order::{self, Order};
 use super::people::{self, Who};
@@ -14,9 +14,9 @@ use super::quantity::{self, Quantity, Says, Span};
 use super::times::{self, Timing};
 use super::tools::About;
 use super::words::{Clause, Word};
-use super::{frames, sequences};
+use super::{beside, frames, sequences};
 use crate::draft::{Put, Topic};
-use crate::rule::{Condition, Test};
+use crate::rule::Condition;
 use crate::spec::Tool;
 
 /// What was found in a clause.
@@ -39,6 +39,23 @@ pub(super) struct Found {
 }
 
 impl Found {
+    fn new(clause: &Clause, look: Look, timing: Timing, approval: Option<Approval>) -> Self {
+        Self {
+            sentence: clause.sentence.clone(),
+            span: clause.span(),
+            topic: clause.topic,
+            mood: Mood::default(),
+            timing,
+            approval,
+            window: None,
+            quantities: Vec::new(),
+            who: Who::default(),
+            tools: Vec::new(),
+            inherited: false,
+            look,
+        }
+    }
+
     /// The place of words, in bytes.
     pub(super) fn place(&self, range: &Range<usize>) -> Range<usize> {
         self.look.span(range)
@@ -74,37 +91,15 @@ impl Found {
 /// Reads a clause, and makes its rules. What is left over is noted in the context.
 pub(super) fn read(context: &mut Context<'_>, clause: &Clause) {
     let mut look = Look::of(clause);
-    if about_replies(context, &look, clause) || people::unnamed(context, &look) {
+    if beside::about_replies(context, &look, clause) || people::unnamed(context, &look) {
         return;
     }
     let hard_no = anchors::asides(&mut look);
     let timing = times::read(&mut look);
-    let elliptic = is_elliptic(&look);
+    let elliptic = beside::is_elliptic(&look);
     let approval = approval::read(&mut look, &context.tools);
-    let mut found = Found {
-        sentence: clause.sentence.clone(),
-        span: clause.span(),
-        topic: clause.topic,
-        mood: Mood::default(),
-        timing,
-        approval,
-        window: None,
-        quantities: Vec::new(),
-        who: Who::default(),
-        tools: Vec::new(),
-        inherited: false,
-        look,
-    };
-    let from = context.counts().0;
-    if found.timing.times.is_none() && found.approval.is_none() && sequences::gap(context, &mut found) {
-        left_over(context, &found, from);
-        return;
-    }
-    amounts(context, &mut found, hard_no);
-    if let Some(order) = ordered(context, &found) {
-        let from = context.counts().0;
-        sequences::order(context, &mut found, &order);
-        left_over(context, &found, from);
+    let mut found = Found::new(clause, look, timing, approval);
+    if of_the_past(context, &mut found, hard_no) {
         return;
     }
     found.who = people::read(&mut found.look, clause.topic, &context.tools);
@@ -112,19 +107,7 @@ pub(super) fn read(context: &mut Context<'_>, clause: &Clause) {
     if found.who.about.is_empty() && found.who.only.is_empty() && clause.goes_on {
         found.who.about = context.last_about.clone();
     }
-    if exemption(context, &found) {
-        return;
-    }
-    if elliptic || is_permission(&found) {
-        permission(context, found, clause);
-        return;
-    }
-    if !is_statement(&found, clause) {
-        aside(context, &found);
-        return;
-    }
-    if restates(context, &found) {
-        context.beside.push(found.span.clone());
+    if beside::read(context, &mut found, clause, elliptic) {
         return;
     }
     frames::read_only(&mut found, &context.tools);
@@ -147,6 +130,21 @@ pub(super) fn read(context: &mut Context<'_>, clause: &Clause) {
     left_over(context, &found, from);
     context.last_tools.clone_from(&found.tools);
     context.last_about.clone_from(&found.who.about);
+}
+
+/// Reads gaps between calls and orders of them, and the amounts of other clauses. Whether it was one of the former.
+fn of_the_past(context: &mut Context<'_>, found: &mut Found, hard_no: bool) -> bool {
+    let from = context.counts().0;
+    if found.timing.times.is_none() && found.approval.is_none() && sequences::gap(context, found) {
+        left_over(context, found, from);
+        return true;
+    }
+    amounts(context, found, hard_no);
+    let Some(order) = ordered(context, found) else { return false };
+    let from = context.counts().0;
+    sequences::order(context, found, &order);
+    left_over(context, found, from);
+    true
 }
 
 /// Reads how long, how many and how much, and then what kind of statement it is.
@@ -176,33 +174,6 @@ fn declared(context: &Context<'_>, who: &mut Who) {
         }
         names.dedup();
     }
-}
-
-/// What no gate of calls can see.
-fn about_replies(context: &mut Context<'_>, look: &Look, clause: &Clause) -> bool {
-    let word = (0..look.len()).find(|at| {
-        look.is_any(*at, ABOUT_REPLIES) && !look.words.get(*at).is_some_and(|word| context.tools.names(word))
-    });
-    let made_up = look.find(&["make|makes|made up", "hallucinate", "tone of"]);
-    let Some(at) = word.or(made_up.map(|found| found.start)) else { return false };
-    let text = format!(
-        "`{}` is about what the agent says, which no rule about calls can see; should this sentence be left out?",
-        look.text(at)
-    );
-    context.ask(Topic::Enforceable, clause.sentence.clone(), text, Put::Sentence);
-    true
-}
-
-/// `small ones don't`: the opposite of what was just said.
-fn is_elliptic(look: &Look) -> bool {
-    let last = (0..look.len()).rev().find(|at| !look.is_any(*at, &[".", ",", "!", ")", "either"]));
-    let ends = ["don't", "doesn't", "isn't", "aren't"];
-    last.is_some_and(|last| {
-        look.is_any(last, &ends)
-            || look.is_any(last, &["not"])
-                && look.is_any(last.wrapping_sub(1), &["do", "does", "is", "are", "may", "can"])
-            || look.phrase_at(last.wrapping_sub(1), "don't|doesn't|not need").is_some()
-    })
 }
 
 /// `anything above that`
@@ -249,30 +220,8 @@ fn ordered(context: &Context<'_>, found: &Found) -> Option<Order> {
     })
 }
 
-/// Whether a clause only says what is fine.
-fn is_permission(found: &Found) -> bool {
-    if found.approval.as_ref().is_some_and(|approval| approval.none) {
-        return true;
-    }
-    let mood = &found.mood;
-    if mood.free
-        && mood.bans.is_none()
-        && mood.only.is_none()
-        && found.approval.is_none()
-        && found.quantities.is_empty()
-    {
-        return true;
-    }
-    let plain = mood.bans.is_none() && mood.only.is_none() && mood.must.is_none();
-    plain
-        && mood.allows
-        && found.quantities.is_empty()
-        && found.who.only.is_empty()
-        && found.approval.is_none()
-}
-
 /// Whether a clause says anything that a call could be stopped by.
-fn is_statement(found: &Found, clause: &Clause) -> bool {
+pub(super) fn is_statement(found: &Found, clause: &Clause) -> bool {
     let mood = &found.mood;
     mood.bans.is_some()
         || mood.only.is_some()
@@ -286,110 +235,8 @@ fn is_statement(found: &Found, clause: &Clause) -> bool {
         || found.timing.times.is_some() && clause.topic > 0
 }
 
-/// `everyone else gets refused`, `otherwise deny`, `the fourth one is denied`: what the sentence before it said already.
-fn restates(context: &Context<'_>, found: &Found) -> bool {
-    const AGAIN: &[&str] = &[
-        "otherwise",
-        "else",
-        "rest",
-        "remaining",
-        "others",
-        "other",
-        "fourth",
-        "third",
-        "second",
-        "fifth",
-        "sixth",
-        "further",
-        "another",
-        "beyond",
-        "then",
-        "→",
-        "->",
-        "=",
-        "that",
-        "gets",
-        "get",
-        "until",
-    ];
-    let content = found.look.left_in(found.topic..found.look.len());
-    let again = content.iter().any(|at| found.look.is_any(*at, AGAIN));
-    let new = content.iter().filter(|at| {
-        let text = found.look.text(**at);
-        !AGAIN.contains(&text) && !is_filler(text) && !anchors::is_anchor(text)
-    });
-    again
-        && found.mood.bans.is_some()
-        && context.counts().0 > 0
-        && new.count() == 0
-        && found.quantities.is_empty()
-        && found.timing.times.is_none()
-        && found.approval.is_none()
-}
-
-/// A clause that stops nothing: left out, unless it speaks of what calls are about.
-fn aside(context: &mut Context<'_>, found: &Found) {
-    let left = found.look.left_in(0..found.look.len());
-    let known = left.iter().any(|at| {
-        found.look.words.get(*at).is_some_and(|word| {
-            !is_filler(&word.text)
-                && (word.quoted || context.tools.names(word) || context.tools.is_value(word))
-        })
-    });
-    if known || found.timing.times.is_some() {
-        left_over(context, found, context.counts().0);
-        context.unmade.push(found.span.clone());
-    } else if left.iter().any(|at| !is_filler(found.look.text(*at))) {
-        context.beside.push(found.span.clone());
-    }
-}
-
-/// `admins are exempt from this`: the rules of the sentence before it are not for them. Whether it is one.
-fn exemption(context: &mut Context<'_>, found: &Found) -> bool {
-    let speaks_of_calls = content(&found.look).iter().any(|word| context.tools.names(word));
-    if !found.who.only.is_empty() || speaks_of_calls {
-        return false;
-    }
-    let mut roles: Vec<String> = found.who.about.iter().chain(&found.who.except).cloned().collect();
-    let verb = found.look.find(&["is|are exempt|exempted|excluded|excepted|unaffected"]);
-    if let Some(verb) = verb.filter(|_| roles.is_empty()) {
-        roles = super::names::roles(&found.look, found.topic..verb.start);
-    }
-    let says = found
-        .look
-        .find(&[
-            "exempt|exempted|override|excluded|excepted|unaffected",
-            "not|doesn't|don't apply|bound|affected|for",
-        ])
-        .is_some();
-    says && !roles.is_empty() && context.exempt(&roles)
-}
-
-/// Notes what is said to be allowed: it contradicts what forbids the same, and is no rule.
-fn permission(context: &mut Context<'_>, mut found: Found, clause: &Clause) {
-    let words = content(&found.look);
-    let tools = match context.tools.about(&words, |_| true) {
-        About::These(tools) | About::Either(tools) => tools,
-        About::Nothing => context.last_tools.clone(),
-    };
-    let values = match tools.first().and_then(|tool| context.tools.spec.tool(tool)) {
-        Some(tool) => super::values::read(&mut found.look, tool, false),
-        None => Vec::new(),
-    };
-    context.last_tools.clone_from(&tools);
-    let values: Vec<(String, Test)> = values.into_iter().map(|value| (value.argument, value.test)).collect();
-    let unapproved = found.approval.is_some();
-    context.permit(Permission {
-        unapproved,
-        tools,
-        about: found.who.about,
-        values,
-        sentence: clause.sentence.clone(),
-    });
-}
-
 /// The words that a tool can be told by.
-fn content(look: &Look) -> Vec<&Word> {
+pub(super) fn content(look: &Look) -> Vec<&Word> {
     look.left_in(0..look.len()).into_iter().filter_map(|at| look.words.get(at)).collect()
 }
 
@@ -565,7 +412,7 @@ fn elsewhere(context: &mut Context<'_>, found: &Found) {
 }
 
 /// Notes the words that nothing was made of.
-fn left_over(context: &mut Context<'_>, found: &Found, from: usize) {
+pub(super) fn left_over(context: &mut Context<'_>, found: &Found, from: usize) {
     let used = context.arguments_from(from);
     let anchored = |at: usize| {
         let mood = &found.mood;

@@ -8,6 +8,7 @@
 
 mod anchors;
 mod approval;
+mod beside;
 pub(crate) mod canonical;
 mod clause;
 mod content;

@@ -128,12 +128,12 @@ fn restarts(look: &Look, from: usize) -> Vec<usize> {
     places
 }
 
+/// Makes an order of two parts of a clause (judged, and earlier), their joint, whether the earlier one is required, and
+/// whether one person does both. Nothing where the parts are not about two kinds of calls.
+type Join<'f> = &'f dyn Fn(Range<usize>, Range<usize>, &Range<usize>, bool, bool) -> Option<Order>;
+
 /// `whoever submits a claim can't approve it`, `nobody may approve a claim that they submitted`
-fn oneself(
-    look: &Look,
-    mood: &Mood,
-    found: &dyn Fn(Range<usize>, Range<usize>, &Range<usize>, bool, bool) -> Option<Order>,
-) -> Option<Order> {
+fn oneself(look: &Look, mood: &Mood, found: Join<'_>) -> Option<Order> {
     let bans = mood.bans.as_ref()?;
     let all = look.len();
     if look.find_left(&["only", "unless", "until", "before", "after"]).is_some() {

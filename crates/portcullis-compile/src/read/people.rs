@@ -304,9 +304,8 @@ fn is_person(word: &str) -> bool {
     .any(|end| word.ends_with(end))
 }
 
-#[expect(clippy::too_many_lines, reason = "one list of forms, in the order in which they are looked for")]
-fn only(look: &mut Look, from: usize, tools: &Tools<'_>, who: &mut Who) {
-    // `only by storage admins`, `by storage admins only`, `reserved for managers`
+/// `only by storage admins`, `by storage admins only`, `reserved for managers`. Whether it was one.
+fn only_by(look: &mut Look, tools: &Tools<'_>, who: &mut Who) -> bool {
     let only_somewhere = look.find(&["only|solely|exclusively|reserved|restricted|nobody", "no one"]);
     let by = look.find(&[
         "reserved for",
@@ -337,8 +336,16 @@ fn only(look: &mut Look, from: usize, tools: &Tools<'_>, who: &mut Who) {
             who.only = if who.vague.is_some() { Vec::new() } else { names };
             who.at = Some(by.start..end);
             look.take(by.start..end + usize::from(look.is_any(end, &["only"])));
-            return;
+            return true;
         }
+    }
+    false
+}
+
+/// Reads who alone may, and takes the words.
+fn only(look: &mut Look, from: usize, tools: &Tools<'_>, who: &mut Who) {
+    if only_by(look, tools, who) {
+        return;
     }
     let leads = [
         "only|solely|just",
@@ -466,57 +473,59 @@ fn vague_in(look: &Look, range: Range<usize>) -> Option<Range<usize>> {
     place.map(|_| range)
 }
 
+/// Words at which a noun phrase that names people ends.
+const NOUN_ENDS: &[&str] = &[
+    ",",
+    ";",
+    ".",
+    "(",
+    "unless",
+    "if",
+    "when",
+    "after",
+    "before",
+    "to",
+    "during",
+    "per",
+    "on",
+    "between",
+    "within",
+    "only",
+    "for",
+    "without",
+    "using",
+    "because",
+    "–",
+    "—",
+    "that",
+    "except",
+    "at",
+    "under",
+    "over",
+    "and/or",
+    "first",
+    "beforehand",
+    "via",
+    "whenever",
+    "while",
+    "where",
+    "as",
+    "until",
+    "once",
+    "→",
+    "=",
+    ":",
+    "$",
+];
+
 /// Where a noun phrase that names people ends.
 fn noun_end(look: &Look, tools: &Tools<'_>, start: usize, to_end: bool) -> usize {
-    let stops = [
-        ",",
-        ";",
-        ".",
-        "(",
-        "unless",
-        "if",
-        "when",
-        "after",
-        "before",
-        "to",
-        "during",
-        "per",
-        "on",
-        "between",
-        "within",
-        "only",
-        "for",
-        "without",
-        "using",
-        "because",
-        "–",
-        "—",
-        "that",
-        "except",
-        "at",
-        "under",
-        "over",
-        "and/or",
-        "first",
-        "beforehand",
-        "via",
-        "whenever",
-        "while",
-        "where",
-        "as",
-        "until",
-        "once",
-        "→",
-        "=",
-        ":",
-        "$",
-    ];
     let mut at = start;
     while at < look.len() {
         let joined = look.is_any(at, &[","])
             && look.is_any(at + 2, &[",", "and", "or"])
             && !look.is_any(at + 1, MODALS);
-        let stop = look.is_any(at, &stops) && !joined;
+        let stop = look.is_any(at, NOUN_ENDS) && !joined;
         let verb = !to_end
             && at > start
             && look.words.get(at).is_some_and(|word| {
