@@ -1,19 +1,17 @@
 //! `--suggest`: a model restates what the compiler cannot read. It is offered as an answer, and somebody has to give it.
 
 use std::fmt::Write as _;
-use std::fs;
 
 use portcullis_assist::restate::{Sentence, restate};
 use portcullis_compile::answers::{Answer, Suggester};
 use portcullis_compile::draft::{Draft, Question};
 use portcullis_compile::restate::{FORMS, open, restated};
 use portcullis_compile::spec::Spec;
-use portcullis_gateway::versions::sha;
 use serde_json::json;
 
+use super::written::{digest, kept};
 use crate::daemon::runtime;
 use crate::failure::Failure;
-use crate::input;
 use crate::model::ModelArgs;
 
 /// Most sentences that a model is asked about.
@@ -29,10 +27,7 @@ pub(super) struct Suggestions {
 
 /// Asks about each sentence of a draft that is open.
 pub(super) fn suggestions(draft: &Draft, spec: &Spec, model: &ModelArgs) -> Result<Suggestions, Failure> {
-    let Some(cassette) = model.cassette() else {
-        return Err(Failure::usage("what a model was asked and said is part of a draft, and needs a file")
-            .help("give `--cassette FILE --record`, or the cassette of an earlier time alone"));
-    };
+    let cassette = kept(model)?;
     let Some(opened) = model.open()? else { return Err(Failure::usage("no model is named")) };
     let tools = json!(draft.tools).to_string();
     let mut of = Vec::new();
@@ -49,8 +44,7 @@ pub(super) fn suggestions(draft: &Draft, spec: &Spec, model: &ModelArgs) -> Resu
     }
     // It is whole once nobody writes to it.
     drop(opened);
-    let bytes = fs::read(cassette).map_err(|error| input::unreadable(cassette, error))?;
-    let cassette = sha(&bytes).parse().map_err(Failure::unreadable)?;
+    let cassette = digest(cassette)?;
     Ok(Suggestions { of, by: Suggester { model: model.name().to_owned(), cassette } })
 }
 
