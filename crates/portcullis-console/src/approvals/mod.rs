@@ -11,7 +11,7 @@ mod together;
 use maud::{Markup, html};
 
 pub use self::decide::{Decided, Offer};
-pub use self::request::{Before, Request, Seen, Wanted, sentence, typed_word};
+pub use self::request::{Before, Request, Seen, SeenOf, Wanted, sentence, typed_word};
 pub use self::together::{Outcome, Together, outcome, together};
 
 use crate::Role;

@@ -94,6 +94,19 @@ pub struct Before {
     pub text: String,
     /// The text goes on.
     pub cut: bool,
+    /// What was seen of it, where it ran contained and has ended.
+    pub seen: Option<SeenOf>,
+}
+
+/// What was seen of a call that ran contained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenOf {
+    /// The name of the profile.
+    pub profile: String,
+    /// What it did: `write path /srv/app`.
+    pub did: Vec<String>,
+    /// What it did besides.
+    pub more: usize,
 }
 
 /// What the bundle requires of a decision.
@@ -418,6 +431,7 @@ fn before(request: &Request) -> Markup {
                             b { (shown(&before.who)) } " "
                             span .foreign.inl { (shown(&before.text)) @if before.cut { "…" } }
                             @if request.is_new(before) { " " span .alert { "new since you looked" } }
+                            @if let Some(seen) = &before.seen { (seen_of(seen)) }
                         }
                     }
                 }
@@ -433,6 +447,19 @@ fn before(request: &Request) -> Markup {
                 }
                 "."
             }
+        }
+    }
+}
+
+/// What a contained call really did, below what it was.
+fn seen_of(seen: &SeenOf) -> Markup {
+    html! {
+        span .sub.small {
+            "Contained by " (shown(&seen.profile)) ". "
+            @if seen.did.is_empty() { "It changed no file and reached nobody, as far as that is seen." }
+            @else { "It was seen to: " }
+            @for (number, did) in seen.did.iter().enumerate() { @if number > 0 { ", " } code .wrap { (shown(did)) } }
+            @if seen.more > 0 { ", and " (when::count(seen.more as u64)) " things more: its event lists them" }
         }
     }
 }
