@@ -71,9 +71,7 @@ pub fn view(log: &Log) -> Markup {
 
 fn standing(status: &Status) -> Markup {
     match (&status.waits, &status.frozen, &status.failure) {
-        (Some((why, since, true)), ..) => {
-            forked(&Forked { why: why.clone(), since: since.clone() })
-        }
+        (Some((why, since, true)), ..) => forked(&Forked { why: why.clone(), since: since.clone() }),
         (_, Some(why), _) => note(
             Standing::Bad,
             &html! { p { b { "The log is frozen." } " It takes nothing more: " (sentence(why)) "." } },
@@ -106,7 +104,7 @@ pub(crate) fn forked(forked: &Forked) -> Markup {
         div .worst role="alert" {
             p .lead { "A witness saw another tree." }
             p { "Somebody signed two histories with the key of this log: what one reader was shown is not what another was. Since " (forked.since) ", nothing is signed any more." }
-            p .mono .wrap { (shown(&forked.why)) }
+            p .mono .wrap { (sentence(&forked.why)) }
             ol .worst-steps {
                 li { "Keep everything: the store, the log and the key as they are." }
                 li { "Tell everyone who relies on this log." }
@@ -231,13 +229,13 @@ const PASSED_MAX: usize = 8;
 
 fn checks(rows: &[&(String, &'static str, String)]) -> Markup {
     html! {
-        table .t.checks { tbody { @for (name, what, detail) in rows {
+        div .scroll { table .t.checks.cards { tbody { @for (name, what, detail) in rows {
             tr {
                 th scope="row" { (name) }
                 td { @match *what { "pass" => { (result(Standing::Ok, "pass")) } "FAIL" => { (result(Standing::Bad, "FAIL")) } other => { (result(Standing::Idle, other)) } } }
                 td .soft.wrap { (sentence(detail)) }
             }
-        } } }
+        } } } }
     }
 }
 

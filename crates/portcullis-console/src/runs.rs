@@ -108,7 +108,7 @@ pub fn list(list: &List<'_>) -> Markup {
         div .head { div { h1 { "Runs" } } }
         form .filter role="search" method="get" action="/runs" {
             label .sr for="p" { "Find runs" }
-            input #p type="search" name="find" value=(list.wanted.find) placeholder="A principal, the start of an id, or words of what was asked" autocapitalize="off" spellcheck="false";
+            input #p type="search" name="find" value=(list.wanted.find) placeholder="Principal, start of an id, or words" autocapitalize="off" spellcheck="false";
             @if list.wanted.state != State::Any { input type="hidden" name="state" value=(list.wanted.state.as_str()); }
             button .btn type="submit" { "Find" }
         }
@@ -199,7 +199,7 @@ fn row(line: &Line, now: Timestamp) -> Markup {
             }
             td .nowrap { (shown(&line.principal)) }
             td { (shown(&line.surface)) }
-            td .nowrap { (start(&line.policy, 32)) }
+            td .nowrap.pol-c { (start(&line.policy, 32)) }
             td .nowrap { @match strictest(&line.verdicts) { Some(verdict) => { (marks::verdict(verdict)) } None => { span .muted { "none yet" } } } }
             td { (spark(&line.verdicts)) }
             td .nums { (when::count(line.steps.into())) }

@@ -417,7 +417,8 @@ fn answer_of(form: &Form) -> Result<Answer, Failure> {
         "answer" => Answer::Say(Says::Answer),
         "grant" => Answer::Grant(Box::new(grant_of(form)?)),
         "edit" => {
-            let once = api::GrantApproval { scope: api::Scope::Once, lasts: None, until: None, ..grant_of(form)? };
+            let once =
+                api::GrantApproval { scope: api::Scope::Once, lasts: None, until: None, ..grant_of(form)? };
             let arguments = form.said("arguments").map(|text| serde_json::from_str(&text)).transpose();
             let arguments =
                 arguments.map_err(|error| bad(&format!("the arguments are not JSON: {error}")))?;

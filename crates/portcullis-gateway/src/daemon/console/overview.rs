@@ -186,7 +186,8 @@ async fn gaps(seen: &Seen, mode: Option<Mode>, list: &api::Approvals, live: &[Li
     }
     gaps.extend(observed_only(mode, live));
     let listings = Arc::clone(&seen.shared.listings);
-    let read = tokio::task::spawn_blocking(move || Some((listings.changes().ok()?.changed, listings.known().ok()?)));
+    let read =
+        tokio::task::spawn_blocking(move || Some((listings.changes().ok()?.changed, listings.known().ok()?)));
     let Some((changed, known)) = read.await.ok().flatten() else {
         let detail = "lists of tools cannot be read; `portcullis doctor` says why".to_owned();
         gaps.push(Gap { what: "Servers", count: 0, detail });
@@ -221,7 +222,8 @@ fn unclassified(seen: &Seen, list: &api::Approvals, known: &[KnownTool]) -> Opti
     let listed = known.iter().filter(|tool| is_unclassified(&bundle, tool));
     let tools: BTreeSet<&str> =
         called.map(|info| info.tool.as_str()).chain(listed.map(|tool| tool.tool.as_str())).collect();
-    let detail = format!("were seen, and nobody has classified them: {}", named(tools.iter().copied().collect()));
+    let detail =
+        format!("were seen, and nobody has classified them: {}", named(tools.iter().copied().collect()));
     (!tools.is_empty()).then_some(Gap { what: "Tools", count: tools.len() as u64, detail })
 }
 

@@ -115,7 +115,9 @@ pub(super) fn lines(
 /// Whether words in lower case stand in what a list shows of a run.
 fn says(line: &Line, words: &str) -> bool {
     let asked = line.asked.as_deref().unwrap_or_default();
-    [asked, &line.principal, &line.policy, &line.surface].iter().any(|text| text.to_lowercase().contains(words))
+    [asked, &line.principal, &line.policy, &line.surface]
+        .iter()
+        .any(|text| text.to_lowercase().contains(words))
 }
 
 fn by_id(reader: &dyn Reader, text: &str) -> Result<Option<RunSummary>, LedgerError> {

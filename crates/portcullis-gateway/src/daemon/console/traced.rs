@@ -157,13 +157,21 @@ pub(super) fn seen_of(
     index: &Index,
     call: u64,
 ) -> Result<Option<SeenOf>, LedgerError> {
-    let Some(action) = entry(index, call).filter(|entry| entry.kind == Kind::Call).and_then(|entry| entry.action) else {
+    let Some(action) =
+        entry(index, call).filter(|entry| entry.kind == Kind::Call).and_then(|entry| entry.action)
+    else {
         return Ok(None);
     };
     let observed = observed(reader, run, index, call, action)?;
     Ok(observed.map(|observed| {
         let mut did = done(&observed);
-        did.extend(observed.connections.iter().filter(|one| one.verdict != ConnectionVerdict::Permitted).map(|one| format!("refused: send host {}", one.host)));
+        did.extend(
+            observed
+                .connections
+                .iter()
+                .filter(|one| one.verdict != ConnectionVerdict::Permitted)
+                .map(|one| format!("refused: send host {}", one.host)),
+        );
         let more = did.len().saturating_sub(EFFECTS_MAX);
         did.truncate(EFFECTS_MAX);
         SeenOf { profile: observed.profile, did, more }

@@ -97,6 +97,9 @@ async fn a_tool_is_added_edited_classified_and_its_change_accepted() {
         .await
         .unwrap();
 
+    let overview = console.admin().await.get("/").await.body;
+    assert!(overview.contains("nobody has classified them: <code>restart_server</code>"), "{overview}");
+
     browser.sign_in(&console.link().await).await;
     browser.open(&format!("{}/tools", console.origin)).await;
     let page = browser.text("main").await;

@@ -107,6 +107,7 @@ async fn what_goes_on_is_seen_on_every_page() {
     for (path, name, expected) in [
         ("/runs".to_owned(), "runs-full", "Work through the open data access requests"),
         ("/runs?state=held".to_owned(), "runs-held", "that the report is done"),
+        ("/runs?find=data+ACCESS".to_owned(), "runs-found", "Work through the open data access requests"),
         ("/runs?find=nobody".to_owned(), "runs-none", "None of these runs is like that"),
         (run.clone(), "run-full", "not before the numbers are checked"),
         (format!("{run}?at=12&event=12"), "run-event", "The line as it is stored"),
