@@ -99,6 +99,8 @@ pub struct Gap {
     pub count: u64,
     /// What is meant.
     pub detail: String,
+    /// Where it is mended.
+    pub mended_at: Option<(&'static str, &'static str)>,
 }
 
 /// How to get a first agent to the gate.
@@ -286,7 +288,7 @@ fn gaps(overview: &Overview) -> Markup {
                 table .t.cards { tbody {
                     @if overview.gaps.is_empty() { tr { td .muted { "Every tool that was seen is known, and every verdict is enforced." } } }
                     @for gap in &overview.gaps {
-                        tr { th scope="row" { (gap.what) } td .nums { b { (gap.count) } } td .soft.wrap { (words(&gap.detail)) } }
+                        tr { th scope="row" { (gap.what) } td .nums { b { (gap.count) } } td .soft.wrap { (words(&gap.detail)) @if let Some((path, name)) = gap.mended_at { ". " a href=(path) { (name) } } } }
                     }
                 } }
             }

@@ -10,11 +10,14 @@ use super::decide::{self, Decided, Offer};
 use crate::Role;
 use crate::foreign::{self, shown};
 use crate::marks::{self, Standing, result};
+use crate::policies::encoded;
 use crate::run::Found;
 use crate::when;
 
 /// Longest call that is shown beside the queue, in bytes. A longer one is shown, and decided, on a page of its own.
 const CALL_BYTES_INLINE: usize = 64 << 10;
+/// Holds calls of tools that nobody has classified.
+const UNKNOWN_TOOL: &str = "registry/unknown-tool";
 /// Longest word that has to be typed, in characters.
 const TYPED_CHARS_MAX: usize = 64;
 
@@ -139,7 +142,7 @@ pub fn sentence(tool: &str, is_reply: bool, rule: &str, effects: &[String]) -> S
     if is_reply {
         return "Let a reply pass that a check holds".to_owned();
     }
-    if rule == "registry/unknown-tool" {
+    if rule == UNKNOWN_TOOL {
         return format!("Call {tool}, a tool that nobody has classified");
     }
     let Some(first) = effects.first() else { return format!("Call {tool}") };
@@ -203,7 +206,7 @@ pub(super) fn page(request: &Request, role: Role, csrf: &str) -> Markup {
     html! {
         article .panel.ask aria-labelledby="ask-h" data-approval=(request.id) data-display=(request.display) {
             (header(request, decides))
-            (why(request))
+            (why(request, role))
             (touches(request))
             (call(request))
             (before(request))
@@ -256,7 +259,7 @@ fn start_of_id(id: &str) -> &str {
     id.get(..8).unwrap_or(id)
 }
 
-fn why(request: &Request) -> Markup {
+fn why(request: &Request, role: Role) -> Markup {
     html! {
         section {
             h2 { "Why it is held" }
@@ -269,6 +272,9 @@ fn why(request: &Request) -> Markup {
                 } }
             }
             @for instead in &request.instead { p .soft { "Instead: " (foreign::sentence(instead)) } }
+            @if request.rule == UNKNOWN_TOOL && role >= Role::Editor {
+                p .soft { a href={ "/tools/edit?tool=" (encoded(&request.tool)) } { "Classify the tool" } ", and its calls are no longer held for this." }
+            }
             (wanted(&request.wanted))
         }
     }
@@ -490,6 +496,20 @@ mod tests {
         assert_eq!(of("delete path /srv/app/"), Some("app".into()));
         assert_eq!(of("delete path /srv/größe"), Some("delete".into()), "not every keyboard has it");
         assert_eq!(of("write path /srv/app"), None);
+    }
+
+    #[test]
+    fn what_a_contained_call_did_is_said_of_it() {
+        let of = |did: &[&str], more| {
+            let did = did.iter().map(|&did| did.to_owned()).collect();
+            seen_of(&SeenOf { profile: "project".into(), did, more }).into_string()
+        };
+        let html = of(&["write path <b>", "send host example.org"], 2);
+        for part in ["It was seen to: ", "write path &lt;b&gt;", "and 2 things more"] {
+            assert!(html.contains(part), "{part} in {html}");
+        }
+        let html = of(&[], 0);
+        assert!(html.contains("changed no file") && !html.contains("seen to"), "{html}");
     }
 
     #[test]

@@ -202,5 +202,5 @@ pub(super) fn silent(seen: &Seen) -> Option<Gap> {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let detail =
         format!("of {} have found nothing since the gate started: {}{more}", guards.len(), named.join(", "));
-    Some(Gap { what: "Guards", count: silent.len() as u64, detail })
+    Some(Gap { what: "Guards", count: silent.len() as u64, detail, mended_at: None })
 }

@@ -35,6 +35,8 @@ const LIVE_MAX: usize = 8;
 const MINUTES_EACH: i64 = 10;
 /// Bars between two labels.
 const LABEL_EVERY: usize = 18;
+/// Where tools are classified, and their changes accepted.
+const TOOLS: Option<(&str, &str)> = Some(("/tools", "Tool Registry"));
 /// Names of a row.
 const NAMED: usize = 6;
 /// Rules that are called overruled: so many requests at least, and nearly all of them granted.
@@ -182,7 +184,7 @@ async fn gaps(seen: &Seen, mode: Option<Mode>, list: &api::Approvals, live: &[Li
     let mut gaps = Vec::new();
     if mode == Some(Mode::Observe) {
         let detail = "are only noted: the bundle says `mode = \"observe\"`".into();
-        gaps.push(Gap { what: "Verdicts", count: 0, detail });
+        gaps.push(Gap { what: "Verdicts", count: 0, detail, mended_at: None });
     }
     gaps.extend(observed_only(mode, live));
     let listings = Arc::clone(&seen.shared.listings);
@@ -190,14 +192,14 @@ async fn gaps(seen: &Seen, mode: Option<Mode>, list: &api::Approvals, live: &[Li
         tokio::task::spawn_blocking(move || Some((listings.changes().ok()?.changed, listings.known().ok()?)));
     let Some((changed, known)) = read.await.ok().flatten() else {
         let detail = "lists of tools cannot be read; `portcullis doctor` says why".to_owned();
-        gaps.push(Gap { what: "Servers", count: 0, detail });
+        gaps.push(Gap { what: "Servers", count: 0, detail, mended_at: None });
         return gaps;
     };
     gaps.extend(unclassified(seen, list, &known));
     if !changed.is_empty() {
         let names = changed.iter().map(|tool| tool.tool.as_str()).collect();
         let detail = format!("differ from what a person accepted, and are held: {}", named(names));
-        gaps.push(Gap { what: "Changed tools", count: changed.len() as u64, detail });
+        gaps.push(Gap { what: "Changed tools", count: changed.len() as u64, detail, mended_at: TOOLS });
     }
     gaps.extend(health::silent(seen));
     gaps
@@ -212,7 +214,7 @@ fn observed_only(mode: Option<Mode>, live: &[Line]) -> Option<Gap> {
     }
     let count = surfaces.len() as u64;
     let detail = format!("are open and only observed, from: {}", named(surfaces));
-    Some(Gap { what: "Runs", count, detail })
+    Some(Gap { what: "Runs", count, detail, mended_at: None })
 }
 
 /// Tools that servers list, or that agents called, and that nobody has classified.
@@ -224,7 +226,7 @@ fn unclassified(seen: &Seen, list: &api::Approvals, known: &[KnownTool]) -> Opti
         called.map(|info| info.tool.as_str()).chain(listed.map(|tool| tool.tool.as_str())).collect();
     let detail =
         format!("were seen, and nobody has classified them: {}", named(tools.iter().copied().collect()));
-    (!tools.is_empty()).then_some(Gap { what: "Tools", count: tools.len() as u64, detail })
+    (!tools.is_empty()).then_some(Gap { what: "Tools", count: tools.len() as u64, detail, mended_at: TOOLS })
 }
 
 /// The first names, each once, and how many more there are.

@@ -122,7 +122,7 @@ async fn what_one_person_decides_the_other_sees() {
     browser.open(&page).await;
     browser.press(".early button").await;
     browser.until("document.querySelector('section.decide').innerText.includes('refused')").await;
-    browser.to_session(first);
+    browser.goes_on_in(first);
     browser
         .until("document.querySelector('section.decide').innerText.includes('was decided elsewhere')")
         .await;

@@ -82,7 +82,7 @@ impl Browser {
     }
 
     /// Goes back to a session.
-    pub(crate) fn to_session(&mut self, session: String) {
+    pub(crate) fn goes_on_in(&mut self, session: String) {
         self.session = session;
     }
 
