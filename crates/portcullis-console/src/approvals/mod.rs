@@ -140,7 +140,7 @@ pub fn inbox(inbox: &Inbox<'_>) -> Markup {
 
 fn tabs(inbox: &Inbox<'_>) -> Markup {
     html! {
-        nav .tabs aria-label="Which requests" {
+        nav .tabs aria-label="Which requests" data-live="tabs" {
             @for tab in Tab::ALL {
                 a href={ "/approvals?show=" (tab.as_str()) } aria-current=[(tab == inbox.tab).then_some("page")] {
                     (tab.name())

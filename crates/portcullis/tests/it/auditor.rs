@@ -167,7 +167,7 @@ impl Home {
         // Those before it said so as well.
         let before = fs::read_to_string(&errors).unwrap_or_default().len();
         let process = Process::start(portcullis(&args), errors);
-        until("the daemon serves", || process.errors()[before..].contains("serving").then_some(()));
+        until("the daemon serves", || process.errors().get(before..)?.contains("serving").then_some(()));
         process
     }
 }

@@ -126,6 +126,7 @@ async fn what_one_person_decides_the_other_sees() {
     browser
         .until("document.querySelector('section.decide').innerText.includes('was decided elsewhere')")
         .await;
+    browser.until("document.querySelector('.tabs [aria-current]').innerText.includes('Decided')").await;
     browser.pictures("approval-elsewhere").await;
     browser.accessible("approval-elsewhere").await;
     assert_eq!(browser.eval("document.querySelector('#decide')").await, json!(null), "the form is gone");
