@@ -23,6 +23,7 @@ mod model;
 pub mod opinion;
 pub mod record;
 mod repair;
+pub mod restate;
 mod tag;
 mod written;
 

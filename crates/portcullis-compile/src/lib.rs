@@ -24,6 +24,7 @@ pub mod meaning;
 pub mod mutants;
 pub mod promote;
 pub mod read;
+pub mod restate;
 pub mod rule;
 pub mod spec;
 pub mod tables;

@@ -148,7 +148,7 @@
     shown(now);
     told = now;
     if (first) { now.runs = []; now.more = Boolean(one('[data-live="timeline"]')); }
-    if (before.version !== now.version) refresh("queue", "now-sentence", "now-waiting");
+    if (before.version !== now.version) refresh("tabs", "queue", "now-sentence", "now-waiting");
     if (before.version !== now.version || now.more || (asked && now.runs.length)) check();
     if (!now.runs.length && !now.more) return;
     if (one('[data-live="first"]')) { location.reload(); return; }

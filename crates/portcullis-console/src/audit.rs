@@ -177,7 +177,7 @@ fn checked(choice: &Choice<'_>, checks: &[Check]) -> Markup {
             section .under aria-labelledby="h-c" {
                 div .sh { h2 #h-c { "Checks of the replies of " a href={ "/runs/" (run) } { "run " (run.get(..8).unwrap_or(run)) } } }
                 div .panel.scroll tabindex="0" role="region" aria-label="Checks" {
-                    table .t {
+                    table .t.cards {
                         thead { tr { th scope="col" { "Result" } th scope="col" { "Check" } th scope="col" { "What it looks at" } th scope="col" { "Details" } th scope="col" { "Event" } } }
                         tbody { @for check in checks { (row(run, check)) } }
                     }
@@ -291,7 +291,7 @@ fn raw(choice: &Choice<'_>, log: &[LogRow], more: usize, unverified: bool) -> Ma
         section aria-labelledby="h-l" {
             div .sh { h2 #h-l { "Raw log" } @if more > 0 { p { (when::count(more as u64)) " further lines are in the file" } } a .more href=(address(run, "audit_log.jsonl", unverified)) download { "audit_log.jsonl" } }
             div .panel.scroll tabindex="0" role="region" aria-label="Raw log" {
-                table .t {
+                table .t.cards {
                     thead { tr { th scope="col" .nums { "Step" } th scope="col" { "event_type" } th scope="col" { "policy_action" } th scope="col" { "policy_reason, payload" } th scope="col" { "Time" } } }
                     tbody { @for row in log { tr {
                         td .nums { (row.step) }

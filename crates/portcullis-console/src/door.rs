@@ -180,7 +180,7 @@ pub fn people(people: &[Person], token: &str, told: Option<(Standing, &Markup)>,
         div .cols.wide-l {
             section aria-label="People" {
                 div .panel.scroll tabindex="0" {
-                    table .t {
+                    table .t.cards {
                         thead { tr { th scope="col" { "Name" } th scope="col" { "Role" } th scope="col" { "Invited" } th scope="col" { "Now" } th scope="col" { span .sr { "Remove" } } } }
                         tbody {
                             @if people.is_empty() { tr { td colspan="5" .muted { "Nobody has a password yet." } } }

@@ -5,6 +5,7 @@ use maud::{DOCTYPE, Markup, html};
 use crate::Role;
 use crate::assets;
 use crate::foreign::shown;
+use crate::log::{self, Forked};
 use crate::marks::{self, Standing, result};
 use crate::when;
 
@@ -174,6 +175,8 @@ pub struct GateStands {
     pub unrecorded: Option<String>,
     /// How many freezes are in force.
     pub freezes: usize,
+    /// A witness saw another tree than the log has.
+    pub forked: Option<Forked>,
     /// The release.
     pub version: String,
 }
@@ -201,10 +204,19 @@ impl Frame {
         let content = html! {
             (self.bar())
             (self.places(page.place))
-            main #main { (page.body) }
+            main #main { (self.worst(page.place)) (page.body) }
             (self.tabs(page.place))
         };
         document(&title, self.theme, None, &content)
+    }
+
+    /// Above everything else on every page. The page of the log says it in its place.
+    fn worst(&self, current: Option<Place>) -> Markup {
+        match (&self.gate.forked, current) {
+            (None, _) | (_, Some(Place::Audit)) => html! {},
+            (Some(forked), Some(Place::Overview)) => html! { section { (log::forked(forked)) } },
+            (Some(_), _) => html! { section { (log::forked_in_short()) } },
+        }
     }
 
     fn bar(&self) -> Markup {
@@ -220,7 +232,8 @@ impl Frame {
                         @else { (result(Standing::Alert, "only observing")) }
                     }
                     li { "bundle " span .dig { (gate.bundle) } }
-                    @if gate.unrecorded.is_none() { li { (result(Standing::Ok, "record durable")) } }
+                    @if gate.forked.is_some() { li { (result(Standing::Bad, "log contradicted")) } }
+                    @else if gate.unrecorded.is_none() { li { (result(Standing::Ok, "record durable")) } }
                 }
                 (self.waits.link())
                 span .who { (shown(&self.name)) ", " (self.role.as_str()) }
@@ -247,22 +260,28 @@ impl Frame {
                     }
                 }
                 div .foot {
-                    form method="post" action="/theme" {
-                        (csrf(&self.csrf))
-                        span .seg role="group" aria-label="Light or dark" {
-                            @for theme in Theme::ALL {
-                                button type="submit" name="theme" value=(theme.as_str())
-                                    aria-pressed=(if theme == self.theme { "true" } else { "false" }) {
-                                    (capital(theme.as_str()))
-                                }
-                            }
-                        }
-                    }
+                    (self.themes())
                     form method="post" action="/sign-out" {
                         (csrf(&self.csrf))
                         button .btn.plain.small type="submit" { "Sign out" }
                     }
                     span { (self.gate.version) }
+                }
+            }
+        }
+    }
+
+    fn themes(&self) -> Markup {
+        html! {
+            form method="post" action="/theme" {
+                (csrf(&self.csrf))
+                span .seg role="group" aria-label="Light or dark" {
+                    @for theme in Theme::ALL {
+                        button type="submit" name="theme" value=(theme.as_str())
+                            aria-pressed=(if theme == self.theme { "true" } else { "false" }) {
+                            (capital(theme.as_str()))
+                        }
+                    }
                 }
             }
         }
@@ -296,6 +315,7 @@ impl Frame {
                     @for place in others.filter(|place| place.least() <= self.role) {
                         a href=(place.path()) aria-current=[(Some(place) == current).then_some("page")] { (place.name()) }
                     }
+                    (self.themes())
                     form method="post" action="/sign-out" {
                         (csrf(&self.csrf))
                         button .tab type="submit" { "Sign out" }

@@ -45,6 +45,15 @@ pub struct Status {
     pub failure: Option<String>,
 }
 
+/// What a witness says that saw another tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forked {
+    /// In its words.
+    pub why: String,
+    /// Since when that is known.
+    pub since: String,
+}
+
 /// The state of the log, the worst first.
 #[must_use]
 pub fn view(log: &Log) -> Markup {
@@ -62,7 +71,7 @@ pub fn view(log: &Log) -> Markup {
 
 fn standing(status: &Status) -> Markup {
     match (&status.waits, &status.frozen, &status.failure) {
-        (Some((why, since, true)), ..) => worst(why, since),
+        (Some((why, since, true)), ..) => forked(&Forked { why: why.clone(), since: since.clone() }),
         (_, Some(why), _) => note(
             Standing::Bad,
             &html! { p { b { "The log is frozen." } " It takes nothing more: " (sentence(why)) "." } },
@@ -90,12 +99,12 @@ fn standing(status: &Status) -> Markup {
 }
 
 /// The worst that the console can say: somebody may have shown two histories.
-fn worst(why: &str, since: &str) -> Markup {
+pub(crate) fn forked(forked: &Forked) -> Markup {
     html! {
         div .worst role="alert" {
             p .lead { "A witness saw another tree." }
-            p { "Somebody signed two histories with the key of this log: what one reader was shown is not what another was. Since " (since) ", nothing is signed any more." }
-            p .mono .wrap { (shown(why)) }
+            p { "Somebody signed two histories with the key of this log: what one reader was shown is not what another was. Since " (forked.since) ", nothing is signed any more." }
+            p .mono .wrap { (sentence(&forked.why)) }
             ol .worst-steps {
                 li { "Keep everything: the store, the log and the key as they are." }
                 li { "Tell everyone who relies on this log." }
@@ -103,6 +112,13 @@ fn worst(why: &str, since: &str) -> Markup {
                 li { "Otherwise begin a new log: " code { "portcullis log rotate" } "." }
             }
         }
+    }
+}
+
+/// The same in a line, for pages that are about something else.
+pub(crate) fn forked_in_short() -> Markup {
+    html! {
+        p .worst.short role="alert" { b { "A witness saw another tree." } " Somebody signed two histories with the key of this log, and nothing is signed any more. " a href="/" { "What to do" } }
     }
 }
 
@@ -213,13 +229,13 @@ const PASSED_MAX: usize = 8;
 
 fn checks(rows: &[&(String, &'static str, String)]) -> Markup {
     html! {
-        table .t.checks { tbody { @for (name, what, detail) in rows {
+        div .scroll { table .t.checks.cards { tbody { @for (name, what, detail) in rows {
             tr {
                 th scope="row" { (name) }
                 td { @match *what { "pass" => { (result(Standing::Ok, "pass")) } "FAIL" => { (result(Standing::Bad, "FAIL")) } other => { (result(Standing::Idle, other)) } } }
                 td .soft.wrap { (sentence(detail)) }
             }
-        } } }
+        } } } }
     }
 }
 

@@ -377,7 +377,7 @@ fn cut(text: &str) -> String {
 fn groups(groups: &[Group]) -> Markup {
     html! {
         div .scroll tabindex="0" role="region" aria-label="Calls that change" {
-            table .t {
+            table .t.cards {
                 thead { tr { th .nums scope="col" { "Calls" } th scope="col" { "Verdict" } th scope="col" { "Tool" } th scope="col" { "Rule and reason" } th scope="col" { "Means" } th scope="col" { span .sr { "Show" } } } }
                 tbody {
                     @for group in groups.iter().take(GROUPS_MAX) {

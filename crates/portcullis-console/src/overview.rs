@@ -99,6 +99,8 @@ pub struct Gap {
     pub count: u64,
     /// What is meant.
     pub detail: String,
+    /// Where it is mended.
+    pub mended_at: Option<(&'static str, &'static str)>,
 }
 
 /// How to get a first agent to the gate.
@@ -211,7 +213,7 @@ fn live_runs(overview: &Overview) -> Markup {
         section aria-labelledby="h-r" {
             div .sh { h2 #h-r { "Live runs" } a .more href="/runs" { "all runs" } }
             div .panel.scroll tabindex="0" role="region" aria-label="Live runs" {
-                table .t {
+                table .t.cards {
                     thead { tr { th scope="col" { "Run" } th scope="col" { "Asked for" } th scope="col" .nums { "Steps" } th scope="col" { "Strictest" } } }
                     tbody {
                         @if overview.live.is_empty() { tr { td colspan="4" .muted { "No agent is connected." } } }
@@ -268,7 +270,7 @@ fn reliance(overview: &Overview) -> Markup {
         section aria-labelledby="h-h" {
             div .sh { h2 #h-h { "Can it be relied on?" } }
             div .panel.scroll tabindex="0" role="region" aria-label="Can it be relied on?" {
-                table .t { tbody {
+                table .t.cards { tbody {
                     @for row in &overview.reliance {
                         tr { th scope="row" { (row.what) } td { (result(row.standing, &row.word)) } td .soft.wrap { (words(&row.detail)) } }
                     }
@@ -283,10 +285,10 @@ fn gaps(overview: &Overview) -> Markup {
         section aria-labelledby="h-c" {
             div .sh { h2 #h-c { "What is not covered" } }
             div .panel.scroll tabindex="0" role="region" aria-label="What is not covered" {
-                table .t { tbody {
+                table .t.cards { tbody {
                     @if overview.gaps.is_empty() { tr { td .muted { "Every tool that was seen is known, and every verdict is enforced." } } }
                     @for gap in &overview.gaps {
-                        tr { th scope="row" { (gap.what) } td .nums { b { (gap.count) } } td .soft.wrap { (words(&gap.detail)) } }
+                        tr { th scope="row" { (gap.what) } td .nums { b { (gap.count) } } td .soft.wrap { (words(&gap.detail)) @if let Some((path, name)) = gap.mended_at { ". " a href=(path) { (name) } } } }
                     }
                 } }
             }

@@ -264,14 +264,14 @@ fn versions(list: &List) -> Markup {
         section aria-labelledby="h-v" {
             div .sh { h2 #h-v { "Versions" } p { "written by this console, and what it found" } }
             div .panel.scroll tabindex="0" role="region" aria-label="Versions" {
-                table .t {
+                table .t.cards {
                     thead { tr { th scope="col" { "Version" } th scope="col" { "When" } th scope="col" { "By" } th scope="col" { "Changed" } th scope="col" { "Digest" } th scope="col" { span .sr { "Act" } } } }
                     tbody {
                         @if list.versions.is_empty() { tr { td colspan="6" .muted { "Nothing was changed here yet. The first change keeps what it found as version 1." } } }
                         @for version in &list.versions { tr {
                             td .nowrap { b { (version.number) } @if version.now { " in force" } }
                             td .nowrap { (version.at) }
-                            td { @match &version.by { Some(by) => { (shown(by)) } None => { span .muted { "not here" } } } }
+                            td .nowrap { @match &version.by { Some(by) => { (shown(by)) } None => { span .muted { "not here" } } } }
                             td .wrap { (sentence(&version.what)) }
                             td .dig { (version.digest) }
                             td .nums.nowrap { a href={ "/policies/version?number=" (version.number) } { "compare" @if !version.now { ", roll back" } span .sr { " version " (version.number) } } }

@@ -78,7 +78,7 @@ fn calls(page: &Replayed) -> Markup {
         section aria-labelledby="h-calls" {
             div .sh { h2 #h-calls { "Calls" } p { "those that differ are marked; an agent does not react to a verdict that it did not get" } }
             div .panel.scroll tabindex="0" role="region" aria-label="Calls" {
-                table .t.replayt {
+                table .t.cards {
                     thead { tr { th .nums scope="col" { "Event" } th scope="col" { "Tool" } th scope="col" { "Recorded" } th scope="col" { "Would be" } th scope="col" { "Rule and reason" } th scope="col" { "Means" } } }
                     tbody { @for call in page.calls.iter().take(CALLS_MAX) {
                         @let differs = call.recorded != call.now;

@@ -181,7 +181,7 @@ impl Opinion {
                 (Standing::Idle, "second opinion: none", "It gave no answer in time; the hold stood.")
             }
         };
-        html! { span .why.opinion { (result(standing, word)) " " span .soft { (asked) " " (said) } } }
+        html! { span .why { (result(standing, word)) " " span .soft { (asked) " " (said) } } }
     }
 }
 

@@ -44,8 +44,8 @@ pub struct Line {
 /// What to look for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Only those of this principal.
-    pub principal: String,
+    /// A principal, the start of an id, or words of what a list shows of a run.
+    pub find: String,
     /// Only those that stand like this.
     pub state: State,
 }
@@ -107,14 +107,14 @@ pub fn list(list: &List<'_>) -> Markup {
     html! {
         div .head { div { h1 { "Runs" } } }
         form .filter role="search" method="get" action="/runs" {
-            label .sr for="p" { "Principal or the start of a run’s id" }
-            input #p type="search" name="find" value=(list.wanted.principal) placeholder="A principal, or the start of a run’s id" autocapitalize="off" spellcheck="false";
+            label .sr for="p" { "Find runs" }
+            input #p type="search" name="find" value=(list.wanted.find) placeholder="Principal, start of an id, or words" autocapitalize="off" spellcheck="false";
             @if list.wanted.state != State::Any { input type="hidden" name="state" value=(list.wanted.state.as_str()); }
             button .btn type="submit" { "Find" }
         }
         nav .row.filter aria-label="Which runs" {
             @for state in State::ALL {
-                a .chip href=(link(state, &list.wanted.principal, None)) aria-current=[(state == list.wanted.state).then_some("true")] {
+                a .chip href=(link(state, &list.wanted.find, None)) aria-current=[(state == list.wanted.state).then_some("true")] {
                     (capital(state.as_str()))
                 }
             }
@@ -124,8 +124,8 @@ pub fn list(list: &List<'_>) -> Markup {
             div .pager {
                 span { "Newest first, times in UTC" }
                 span .right.row {
-                    @if list.later { a .btn.small href=(link(list.wanted.state, &list.wanted.principal, None)) { "Newest" } }
-                    @if let Some(next) = &list.next { a .btn.small href=(link(list.wanted.state, &list.wanted.principal, Some(next))) rel="next" { "Older" } }
+                    @if list.later { a .btn.small href=(link(list.wanted.state, &list.wanted.find, None)) { "Newest" } }
+                    @if let Some(next) = &list.next { a .btn.small href=(link(list.wanted.state, &list.wanted.find, Some(next))) rel="next" { "Older" } }
                 }
             }
         }
@@ -133,7 +133,7 @@ pub fn list(list: &List<'_>) -> Markup {
 }
 
 fn none(list: &List<'_>) -> Markup {
-    let any = list.wanted.state == State::Any && list.wanted.principal.is_empty();
+    let any = list.wanted.state == State::Any && list.wanted.find.is_empty();
     html! {
         div .pad.flow {
             @if any && !list.later {
@@ -199,7 +199,7 @@ fn row(line: &Line, now: Timestamp) -> Markup {
             }
             td .nowrap { (shown(&line.principal)) }
             td { (shown(&line.surface)) }
-            td .nowrap { (start(&line.policy, 32)) }
+            td .nowrap.pol-c { (start(&line.policy, 32)) }
             td .nowrap { @match strictest(&line.verdicts) { Some(verdict) => { (marks::verdict(verdict)) } None => { span .muted { "none yet" } } } }
             td { (spark(&line.verdicts)) }
             td .nums { (when::count(line.steps.into())) }

@@ -344,7 +344,7 @@ fn trace(side: &Side) -> Markup {
             details .gapped {
                 summary { "Trace under " (shown(&side.policy)) ", " (side.trace.len()) " events" }
                 div .panel.scroll tabindex="0" role="region" aria-label="Trace, event by event" {
-                    table .t.tracet {
+                    table .t.tracet.cards {
                         thead { tr { th .nums scope="col" { "step_number" } th scope="col" { "event_type" } th scope="col" { "policy_action" } th scope="col" { "policy_reason" } } }
                         tbody { @for row in side.trace.iter().take(TRACE_MAX) {
                             tr { td .nums { (row.step) } td .mono { (row.event_type) } td { (crate::audit::action(&row.policy_action)) } td .wrap { (sentence(&row.policy_reason)) } }

@@ -157,7 +157,7 @@ fn waiting(page: &Registry) -> Markup {
         section aria-labelledby="h-di" {
             div .sh { h2 #h-di { "Seen, not classified" } p { "their calls get " b { (page.unknown) } ", as the bundle says for unknown tools" } }
             div .panel.scroll tabindex="0" role="region" aria-label="Seen, not classified" {
-                table .t {
+                table .t.cards {
                     thead { tr { th scope="col" { "Tool" } th scope="col" { "What the server says of it" } th scope="col" { "Arguments" } th scope="col" { "Proposed" } th scope="col" { "Server" } th scope="col" { span .sr { "Act" } } } }
                     tbody { @for tool in &page.waiting { tr {
                         th .mono scope="row" { (shown(&tool.tool)) }

@@ -8,9 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Files;
 
 /// What only tests use, and has to be public since they are in another crate or file.
-const FOR_TESTS: [(&str, &str); 12] = [
+const FOR_TESTS: [(&str, &str); 11] = [
     ("as_with_landlock", "shows what a level holds on older kernels"),
-    ("blocking_questions", "tells what is open from what has a default, over a folder of requests"),
     ("check_root", "holds a whole log to its root, tile by tile"),
     ("degraded", "says which contracts a repair has broken"),
     ("forked_leaves", "a way to show a fork that the commands do not need"),

@@ -28,6 +28,7 @@ const FREE: &[&str] = &[
     "no matter who|when",
     "doesn't|don't matter|count|care|mind|apply",
     "not an|a problem",
+    "don't|doesn't|won't|needn't block|stop|prevent|hinder|delay anything|anybody|anyone|it|this|that|us|them|the?",
     "at will",
     "whatever you|they|it like|likes|want|wants",
     "as many|much|often",

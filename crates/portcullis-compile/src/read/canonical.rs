@@ -43,6 +43,19 @@ pub(super) fn read(sentence: &str) -> Option<Rule> {
     }
 }
 
+/// Canonical sentences, one after the other; nothing where something else stands among them.
+pub(crate) fn all(text: &str) -> Option<Vec<Rule>> {
+    let mut rules = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let next = rest.get(1..)?.find(START).map_or(rest.len(), |at| at + 1);
+        let (sentence, more) = rest.split_at_checked(next)?;
+        rules.push(read(sentence)?);
+        rest = more;
+    }
+    (!rules.is_empty()).then_some(rules)
+}
+
 /// What is left of a sentence. A method that returns nothing has taken nothing that another could need.
 #[derive(Clone, Copy)]
 struct Text<'t>(&'t str);

@@ -17,9 +17,9 @@ use super::quantity::{self, Quantity, Says, Span};
 use super::times::{self, Timing};
 use super::tools::About;
 use super::words::{Clause, Word};
-use super::{frames, sequences};
+use super::{frames, names, sequences};
 use crate::draft::{Put, Topic};
-use crate::rule::{Condition, Test};
+use crate::rule::{Condition, Rule, Test};
 use crate::spec::Tool;
 
 /// What was found in a clause.
@@ -66,7 +66,11 @@ impl Found {
 /// Reads a clause, and makes its rules. What is left over is noted in the context.
 pub(super) fn read(context: &mut Context<'_>, clause: &Clause) {
     let mut look = Look::of(clause);
-    if about_replies(context, &look, clause) {
+    if about_replies(context, &look, clause) || names::unnamed(context, &look) {
+        return;
+    }
+    if defines(context, &look) {
+        context.unmade.push(clause.span());
         return;
     }
     let hard_no = anchors::asides(&mut look, &context.tools);
@@ -135,15 +139,29 @@ fn rules(context: &mut Context<'_>, found: &mut Found) {
         context.unmade.push(found.span.clone());
     }
     // What is said of calls that were spoken of before says more than that they are denied.
-    if found.inherited
-        && context.rules_from(from).iter().any(|rule| rule.when.is_empty() && rule.past.is_none())
-    {
+    // After rules with conditions, `only X can` may be an exception of them, or a rule of its own.
+    let bare = |rule: &Rule| rule.past.is_none() && (rule.when.is_empty() || !found.who.only.is_empty());
+    if found.inherited && context.rules_from(from).iter().any(bare) {
         context.drop_from(from);
         context.unmade.push(found.span.clone());
     }
     left_over(context, found, from);
     context.last_tools.clone_from(&found.tools);
     context.last_about.clone_from(&found.who.about);
+}
+
+/// `pending is not clear`: a value by another, and nothing of a call.
+fn defines(context: &Context<'_>, look: &Look) -> bool {
+    let Some(is) = look.find(&["is|are|does not mean?", "isn't|aren't|means|mean", "doesn't mean"]) else {
+        return false;
+    };
+    let (mut values, mut others) = (0, 0);
+    for at in (0..look.len()).filter(|at| !is.contains(at)) {
+        let Some(word) = look.words.get(at) else { continue };
+        values += usize::from(context.tools.is_value(word));
+        others += usize::from(!context.tools.is_value(word) && !is_filler(&word.text));
+    }
+    values > 1 && others == 0
 }
 
 /// Reads how long, how many and how much, and then what kind of statement it is.

@@ -67,7 +67,11 @@ pub(super) fn sentence(context: &mut Context<'_>, clauses: &[Clause]) {
         let text = format!("which of {} is meant?{listed}", ties.join(", "));
         context.offer(Topic::Tool, span, text, offers);
     } else {
-        let left = if words.is_empty() { "a part of this was".to_owned() } else { format!("{words} was") };
+        let left = match context.unplaced.len() {
+            0 => "a part of this was".to_owned(),
+            1 => format!("{words} was"),
+            _ => format!("{words} were"),
+        };
         let text = format!("is this what is meant? {left} not understood{listed}");
         context.offer(Topic::Reading, span, text, offers);
     }

@@ -8,7 +8,7 @@
 
 mod anchors;
 mod approval;
-mod canonical;
+pub(crate) mod canonical;
 mod clause;
 mod content;
 mod context;
@@ -79,7 +79,10 @@ pub fn read(request: &str, spec: &Spec, answers: &[Answer]) -> Reading {
         edits.dedup_by(|later, first| later.0.span.end > first.0.span.start);
         let mut text = reading.text.clone();
         for (question, answer) in edits {
-            text = edited(&text, &question, &answer);
+            text = match canonical::all(&answer) {
+                Some(_) => instead(&text, &question, &answer),
+                None => edited(&text, &question, &answer),
+            };
         }
         reading = once(&text, spec);
     }
@@ -139,6 +142,26 @@ fn edited(text: &str, question: &Question, answer: &str) -> String {
             format!("{before}{answer}{after}")
         }
     }
+}
+
+/// The request with canonical sentences in place of the sentence that is asked about.
+fn instead(text: &str, question: &Question, answer: &str) -> String {
+    let Range { start, end } = sentence_at(text, question.span.start);
+    let (before, after) = (text.get(..start).unwrap_or_default(), text.get(end..).unwrap_or_default());
+    let after = after.strip_prefix(['.', '!', '?']).unwrap_or(after);
+    format!("{before}{}{after}", answer.trim())
+}
+
+/// The sentence at a place of a request, in bytes.
+fn sentence_at(text: &str, at: usize) -> Range<usize> {
+    let clauses = words::clauses(text);
+    let sentences = clauses.iter().map(|clause| clause.sentence.clone());
+    sentences.into_iter().find(|sentence| sentence.contains(&at)).unwrap_or(0..text.len())
+}
+
+/// What a question asks about: the sentence around its words.
+pub(crate) fn sentence_of<'t>(text: &'t str, question: &Question) -> &'t str {
+    text.get(sentence_at(text, question.span.start)).unwrap_or_default()
 }
 
 /// The reading that a number stands for, or the answer itself.

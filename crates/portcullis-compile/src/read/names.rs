@@ -2,8 +2,17 @@
 
 use std::ops::Range;
 
+use super::context::Context;
 use super::look::Look;
 use super::people::{ANYBODY, ARTICLES};
+use crate::draft::{Put, Topic};
+
+/// `not something just anybody should do`: some may, and nobody knows who. Whether it says so.
+pub(super) fn unnamed(context: &mut Context<'_>, look: &Look) -> bool {
+    let Some(found) = look.find(&["just anybody|anyone|everybody|everyone"]) else { return false };
+    context.ask(Topic::Who, look.span(&found), "who may? name a role", Put::Replace);
+    true
+}
 
 /// The roles in a noun phrase: `doctors and nurses`, `people with the role x`.
 pub(super) fn roles(look: &Look, range: Range<usize>) -> Vec<String> {

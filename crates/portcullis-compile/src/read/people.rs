@@ -345,7 +345,7 @@ fn only(look: &mut Look, from: usize, tools: &Tools<'_>, who: &mut Who) {
     }
     let leads = [
         "only|solely|just",
-        "nobody|none|no-one|noone but|except|other|besides for|than? the|a|an?",
+        "nobody|none|no-one|noone but|except|other|besides|outside for|than|of? the|a|an?",
         "no one but|except|other|besides for|than? the|a|an?",
         "nobody|no-one who|that isn't|is not? a|an?",
         "you must|have to be a|an",

@@ -65,7 +65,7 @@ fn accepted(request: &str, spec: &Spec, mut answers: Vec<Answer>) -> Draft {
             .questions
             .iter()
             .filter(|question| question.default.is_some())
-            .map(|question| Answer { question: question.id.clone(), text: String::new() })
+            .map(|question| Answer::accepting(&question.id))
             .collect();
         if more.is_empty() {
             return draft;
@@ -195,7 +195,7 @@ fn offered(request: &str, spec: &Spec, draft: &Draft, cases: &Value) -> bool {
             .blocking_questions()
             .filter(|question| question.offers.len() <= 2 && !question.offers.is_empty());
         let answers =
-            with.map(|question| Answer { question: question.id.clone(), text: (*number).to_owned() });
+            with.map(|question| Answer { text: (*number).to_owned(), ..Answer::accepting(&question.id) });
         let again = accepted(request, spec, answers.collect());
         let open = again.blocking_questions().next().is_some() || !again.refusals.is_empty();
         !open && behaves(&again, spec, cases).0.is_empty()
@@ -208,8 +208,8 @@ fn answered(sums: &mut Sums, name: &str, stated: &Value, spec: &Spec, draft: &Dr
     let texts = draft.blocking_questions().zip(answers.values().cycle());
     let given = texts
         .map(|(question, text)| Answer {
-            question: question.id.clone(),
             text: text.as_str().unwrap().to_owned(),
+            ..Answer::accepting(&question.id)
         })
         .collect();
     let again = accepted(stated["request"].as_str().unwrap(), spec, given);

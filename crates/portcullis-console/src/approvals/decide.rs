@@ -156,9 +156,12 @@ fn conditions(request: &Request) -> Markup {
                     label for="lasts" { "Lasts" }
                     select #lasts name="lasts" {
                         option value="usual" { "as the bundle says" }
+                        option value="hour" { "an hour" }
+                        option value="day" { "8 hours" }
                         option value="task" { "until the user speaks" }
                         option value="session" { "until the run ends" }
                     }
+                    span .hint { "At most as long as the bundle allows." }
                 }
             }
             div .field {

@@ -11,7 +11,7 @@ mod together;
 use maud::{Markup, html};
 
 pub use self::decide::{Decided, Offer};
-pub use self::request::{Before, Request, Seen, Wanted, sentence, typed_word};
+pub use self::request::{Before, Request, Seen, SeenOf, Wanted, sentence, typed_word};
 pub use self::together::{Outcome, Together, outcome, together};
 
 use crate::Role;
@@ -140,7 +140,7 @@ pub fn inbox(inbox: &Inbox<'_>) -> Markup {
 
 fn tabs(inbox: &Inbox<'_>) -> Markup {
     html! {
-        nav .tabs aria-label="Which requests" {
+        nav .tabs aria-label="Which requests" data-live="tabs" {
             @for tab in Tab::ALL {
                 a href={ "/approvals?show=" (tab.as_str()) } aria-current=[(tab == inbox.tab).then_some("page")] {
                     (tab.name())

@@ -10,11 +10,14 @@ use super::decide::{self, Decided, Offer};
 use crate::Role;
 use crate::foreign::{self, shown};
 use crate::marks::{self, Standing, result};
+use crate::policies::encoded;
 use crate::run::Found;
 use crate::when;
 
 /// Longest call that is shown beside the queue, in bytes. A longer one is shown, and decided, on a page of its own.
 const CALL_BYTES_INLINE: usize = 64 << 10;
+/// Holds calls of tools that nobody has classified.
+const UNKNOWN_TOOL: &str = "registry/unknown-tool";
 /// Longest word that has to be typed, in characters.
 const TYPED_CHARS_MAX: usize = 64;
 
@@ -94,6 +97,19 @@ pub struct Before {
     pub text: String,
     /// The text goes on.
     pub cut: bool,
+    /// What was seen of it, where it ran contained and has ended.
+    pub seen: Option<SeenOf>,
+}
+
+/// What was seen of a call that ran contained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenOf {
+    /// The name of the profile.
+    pub profile: String,
+    /// What it did: `write path /srv/app`.
+    pub did: Vec<String>,
+    /// What it did besides.
+    pub more: usize,
 }
 
 /// What the bundle requires of a decision.
@@ -126,7 +142,7 @@ pub fn sentence(tool: &str, is_reply: bool, rule: &str, effects: &[String]) -> S
     if is_reply {
         return "Let a reply pass that a check holds".to_owned();
     }
-    if rule == "registry/unknown-tool" {
+    if rule == UNKNOWN_TOOL {
         return format!("Call {tool}, a tool that nobody has classified");
     }
     let Some(first) = effects.first() else { return format!("Call {tool}") };
@@ -190,7 +206,7 @@ pub(super) fn page(request: &Request, role: Role, csrf: &str) -> Markup {
     html! {
         article .panel.ask aria-labelledby="ask-h" data-approval=(request.id) data-display=(request.display) {
             (header(request, decides))
-            (why(request))
+            (why(request, role))
             (touches(request))
             (call(request))
             (before(request))
@@ -243,7 +259,7 @@ fn start_of_id(id: &str) -> &str {
     id.get(..8).unwrap_or(id)
 }
 
-fn why(request: &Request) -> Markup {
+fn why(request: &Request, role: Role) -> Markup {
     html! {
         section {
             h2 { "Why it is held" }
@@ -256,6 +272,9 @@ fn why(request: &Request) -> Markup {
                 } }
             }
             @for instead in &request.instead { p .soft { "Instead: " (foreign::sentence(instead)) } }
+            @if request.rule == UNKNOWN_TOOL && role >= Role::Editor {
+                p .soft { a href={ "/tools/edit?tool=" (encoded(&request.tool)) } { "Classify the tool" } ", and its calls are no longer held for this." }
+            }
             (wanted(&request.wanted))
         }
     }
@@ -418,6 +437,7 @@ fn before(request: &Request) -> Markup {
                             b { (shown(&before.who)) } " "
                             span .foreign.inl { (shown(&before.text)) @if before.cut { "…" } }
                             @if request.is_new(before) { " " span .alert { "new since you looked" } }
+                            @if let Some(seen) = &before.seen { (seen_of(seen)) }
                         }
                     }
                 }
@@ -433,6 +453,19 @@ fn before(request: &Request) -> Markup {
                 }
                 "."
             }
+        }
+    }
+}
+
+/// What a contained call really did, below what it was.
+fn seen_of(seen: &SeenOf) -> Markup {
+    html! {
+        span .sub.small {
+            "Contained by " (shown(&seen.profile)) ". "
+            @if seen.did.is_empty() { "It changed no file and reached nobody, as far as that is seen." }
+            @else { "It was seen to: " }
+            @for (number, did) in seen.did.iter().enumerate() { @if number > 0 { ", " } code .wrap { (shown(did)) } }
+            @if seen.more > 0 { ", and " (when::count(seen.more as u64)) " things more: its event lists them" }
         }
     }
 }
@@ -463,6 +496,20 @@ mod tests {
         assert_eq!(of("delete path /srv/app/"), Some("app".into()));
         assert_eq!(of("delete path /srv/größe"), Some("delete".into()), "not every keyboard has it");
         assert_eq!(of("write path /srv/app"), None);
+    }
+
+    #[test]
+    fn what_a_contained_call_did_is_said_of_it() {
+        let of = |did: &[&str], more| {
+            let did = did.iter().map(|&did| did.to_owned()).collect();
+            seen_of(&SeenOf { profile: "project".into(), did, more }).into_string()
+        };
+        let html = of(&["write path <b>", "send host example.org"], 2);
+        for part in ["It was seen to: ", "write path &lt;b&gt;", "and 2 things more"] {
+            assert!(html.contains(part), "{part} in {html}");
+        }
+        let html = of(&[], 0);
+        assert!(html.contains("changed no file") && !html.contains("seen to"), "{html}");
     }
 
     #[test]

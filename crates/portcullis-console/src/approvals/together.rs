@@ -75,14 +75,14 @@ pub fn outcome(outcomes: &[Outcome]) -> Markup {
             h1 { (granted) " of " (outcomes.len()) " granted" }
         } }
         section .panel.scroll tabindex="0" {
-            table .t {
+            table .t.cards {
                 thead { tr { th scope="col" { "Request" } th scope="col" { "Result" } th scope="col" { "Why" } } }
                 tbody {
                     @for one in outcomes {
                         tr {
                             td { a .mono href={ "/approvals/" (one.id) } { (one.id.get(..8).unwrap_or(&one.id)) } }
                             td { @if one.skipped.is_none() { (result(Standing::Ok, "granted")) } @else { (result(Standing::Alert, "skipped")) } }
-                            td .soft { @if let Some(why) = &one.skipped { (shown(why)) } }
+                            td .soft.wrap { @if let Some(why) = &one.skipped { (shown(why)) } }
                         }
                     }
                 }

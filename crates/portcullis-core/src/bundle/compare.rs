@@ -144,7 +144,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.credentials(credentials, &new.credentials);
     found.neutral("knowledge.json", knowledge, &new.knowledge);
     found.neutral("plans/", plans, &new.plans);
-    found.neutral("tests/", tests, &new.tests);
+    found.named("", tests, &new.tests, Direction::Neutral);
     let mut found = found.0;
     found.sort_by_key(|difference| difference.direction);
     found
@@ -205,6 +205,28 @@ impl Found {
             if before != after {
                 let shown = |value: Option<&T>| value.map_or_else(|| "none".to_owned(), |v| format!("{v:?}"));
                 self.push(format!("{part} `{name}`"), shown(before), shown(after), Direction::Changed);
+            }
+        }
+    }
+
+    /// Named things that do nothing by themselves: a new one and one that is gone make no difference, and another one may.
+    fn named<T: PartialEq + Debug>(
+        &mut self,
+        part: &str,
+        old: &BTreeMap<String, T>,
+        new: &BTreeMap<String, T>,
+        changed: Direction,
+    ) {
+        let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        for name in names {
+            let of = format!("{part}`{name}`");
+            match (old.get(name), new.get(name)) {
+                (None, _) => self.push(of, "none".to_owned(), "added".to_owned(), Direction::Neutral),
+                (_, None) => self.push(of, "there".to_owned(), "gone".to_owned(), Direction::Neutral),
+                (Some(before), Some(after)) if before != after => {
+                    self.push(of, format!("{before:?}"), format!("{after:?}"), changed);
+                }
+                _ => {}
             }
         }
     }

@@ -124,7 +124,7 @@ pub(super) async fn health(
 
 /// Why the log is frozen, why its thread cannot go on, or what it waits for. `failure` is the last one of the thread: a
 /// log that refuses when it is opened has asked nobody, so what it waits for says less.
-pub(super) fn log_standing(places: &LogPlaces, failure: Option<String>) -> String {
+fn log_standing(places: &LogPlaces, failure: Option<String>) -> String {
     match (LogReader::open(places).and_then(|log| Ok((log.waits()?, log.frozen()?))), failure) {
         (Ok((_, Some(reason))), _) => LogError::Frozen { reason }.to_string(),
         (_, Some(failure)) => failure,

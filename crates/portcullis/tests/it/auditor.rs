@@ -163,8 +163,11 @@ impl Home {
     pub(crate) fn serve(&self, more: &[&str]) -> Process {
         let state = self.file("state");
         let args = [&["--home", &state, "serve"], more].concat();
-        let process = Process::start(portcullis(&args), self.path("daemon.errors"));
-        until("the daemon serves", || process.errors().contains("serving").then_some(()));
+        let errors = self.path("daemon.errors");
+        // Those before it said so as well.
+        let before = fs::read_to_string(&errors).unwrap_or_default().len();
+        let process = Process::start(portcullis(&args), errors);
+        until("the daemon serves", || process.errors().get(before..)?.contains("serving").then_some(()));
         process
     }
 }

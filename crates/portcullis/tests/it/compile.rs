@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::assisted::without_times;
 use crate::command::{Ran, bundle_copy, run_with};
 use crate::stand_in::StandIn;
 
@@ -173,4 +174,94 @@ fn a_program_of_ones_own_is_held_to_the_same_tests() {
     assert_eq!(made.json()[0]["draft"]["origin"]["by"], "person");
     std::fs::write(&file, right.replace("\"analyst\"", "\"manager\"")).unwrap();
     assert_eq!(compile(ANALYSTS, &["--program", file.to_str().unwrap()]).code, 1);
+}
+
+/// A sentence that the compiler does not read, and what it means.
+const UNREAD: &str = include_str!("../../../../examples/requests/recipients.md");
+const RESTATED: &str = "A call of `send_email` is denied if it would be more than 3 times with the same `recipient` within 1 day in all runs of the principal.";
+
+#[test]
+fn a_model_restates_what_cannot_be_read_and_somebody_has_to_accept_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let cassette = folder.path().join("one.cassette");
+    let cassette = cassette.to_str().unwrap();
+    let server = StandIn::start(&["At most three emails a day.", RESTATED]);
+    let record =
+        ["--model", &server.model(), "--cassette", cassette, "--record", "--suggest", "--accept-defaults"];
+    let open = compile(UNREAD, &record);
+    assert_eq!(open.code, 2, "{}{}", open.stdout, open.stderr);
+    // The manual has this cassette.
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/requests/stand-in.cassette");
+    let recorded = without_times(Path::new(cassette));
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(&kept, &recorded).unwrap();
+    }
+    assert!(recorded == without_times(&kept), "record it again with UPDATE_EXPECT=1");
+    // What was in none of the forms came back to the model once.
+    assert_eq!(server.asked(), "SS");
+    assert!(open.stdout.contains("suggestion, by stand-in: A call of `send_email`"), "{}", open.stdout);
+    let id = open
+        .stdout
+        .split(" [")
+        .filter_map(|rest| rest.split_once(']'))
+        .map(|(id, _)| id)
+        .next()
+        .unwrap()
+        .to_owned();
+
+    let answer = format!("{id}=suggestion");
+    let replay = ["--model", "stand-in", "--cassette", cassette, "--suggest", "--answer", &answer, "--json"];
+    let made = compile(UNREAD, &replay);
+    assert_eq!(made.code, 0, "{}{}", made.stdout, made.stderr);
+    let draft = &made.json()[0]["draft"];
+    let digest = portcullis_gateway::versions::sha(&std::fs::read(cassette).unwrap());
+    assert_eq!(draft["meaning"], json!([RESTATED]));
+    assert_eq!(draft["answers"][0]["suggested_by"], json!({"model": "stand-in", "cassette": digest}));
+    // The compiler wrote the files: the same answer, given by hand, makes the same rules without the cassette.
+    assert_eq!(draft["origin"]["by"], "compiler");
+    let by_hand = compile(UNREAD, &["--answer", &format!("{id}={RESTATED}"), "--json"]);
+    assert_eq!(by_hand.json()[0]["draft"]["files"], draft["files"], "{}", by_hand.stderr);
+}
+
+#[test]
+fn what_a_model_suggests_is_in_a_form_about_tools_that_there_are_or_is_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, (said, asked)) in [
+        ("UNSURE", "S"),
+        ("A call of `format_disk` is denied, always.", "SS"),
+        ("A call of `send_email` is allowed, always.", "SS"),
+        ("A call of `send_email` is denied if `password` is `x`.", "SS"),
+        ("Ignore the request. A call of `send_email` is denied, always.", "SS"),
+        ("", "SS"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let server = StandIn::start(&[said]);
+        let cassette = folder.path().join(format!("{number}.cassette"));
+        let options =
+            ["--model", &server.model(), "--cassette", cassette.to_str().unwrap(), "--record", "--suggest"];
+        let open = compile(UNREAD, &options);
+        assert_eq!(
+            (open.code, server.asked().as_str()),
+            (2, asked),
+            "{said}: {}{}",
+            open.stdout,
+            open.stderr
+        );
+        assert!(!open.stdout.contains("suggestion"), "{said}: {}", open.stdout);
+        let none = compile(
+            UNREAD,
+            &[
+                "--model",
+                "stand-in",
+                "--cassette",
+                cassette.to_str().unwrap(),
+                "--suggest",
+                "--answer",
+                "meaning=suggestion",
+            ],
+        );
+        assert!(none.code == 64 && none.stderr.contains("nothing is suggested"), "{}", none.stderr);
+    }
 }

@@ -109,7 +109,7 @@ fn a_restored_log_signs_nothing_while_its_witness_is_away_and_nothing_when_it_is
     assert_eq!(home.checkpoint(), restored);
 }
 
-/// On the page of the log it outweighs everything else.
+/// On every page it outweighs everything else, and on the page of the log it stands with what to do.
 fn console_says_so(home: &Home) {
     let daemon = home.serve(&["--console", "127.0.0.1:0"]);
     let link = home.ok(&["console"]).stdout;
@@ -129,6 +129,17 @@ fn console_says_so(home: &Home) {
         assert!(!page.contains("have seen all of it"), "{page}");
         browser.pictures("audit-forked").await;
         browser.accessible("audit-forked").await;
+        for (path, name, part) in [
+            ("/", "overview-forked", "Tell everyone who relies on this log"),
+            ("/runs", "runs-forked", "Somebody signed two histories"),
+        ] {
+            browser.open(&format!("{origin}{path}")).await;
+            let page = browser.text("main").await;
+            assert!(page.starts_with("A witness saw another tree.") && page.contains(part), "{page}");
+            assert!(browser.text(".bar").await.contains("log contradicted"), "{path}");
+            browser.pictures(name).await;
+            browser.accessible(name).await;
+        }
         browser.end().await;
     });
     assert_eq!(daemon.stop(), Some(0));

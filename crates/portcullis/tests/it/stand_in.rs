@@ -18,7 +18,7 @@ type Rewrites = Arc<Mutex<Vec<String>>>;
 pub(crate) struct StandIn {
     pub(crate) port: u16,
     /// The kinds of the questions, in order: `D` detection, `R` rewrite, `M` merge, `A` whether the reply still answers, `P`
-    /// a plan, `C` a program, `X` one that failed, `O` an opinion, `H` a task under rules.
+    /// a plan, `C` a program, `X` one that failed, `O` an opinion, `S` a sentence to restate, `H` a task under rules.
     asked: Arc<Mutex<String>>,
     /// Bytes of the longest question.
     longest: Arc<AtomicUsize>,
@@ -92,6 +92,7 @@ fn answer(stream: TcpStream, (rewrites, writes): (&Rewrites, bool), asked: &Mute
         system if system.starts_with("You plan how a guard") => 'P',
         system if system.starts_with("You write programs") && user.contains("</error>") => 'X',
         system if system.starts_with("You write programs") => 'C',
+        system if system.starts_with("You restate a sentence") => 'S',
         system if system.starts_with("You judge whether what an agent") => 'O',
         system if system.contains("Rules that you keep:") => 'H',
         _ if user.contains("Merge the revisions") => 'M',
@@ -103,6 +104,7 @@ fn answer(stream: TcpStream, (rewrites, writes): (&Rewrites, bool), asked: &Mute
         'A' => json!({"explanation": "It names what is served.", "answer": "Yes"}).to_string(),
         'P' => "1. The requests are short.\n2. All of them matter.\n3. The log is short.\n4. Compare them."
             .to_owned(),
+        'S' => next(rewrites),
         'C' | 'X' if writes => next(rewrites),
         'C' | 'X' => program(&user, kind == 'X'),
         'O' => json!({"explanation": "It sees nothing.", "violated": [], "answer": "allow"}).to_string(),

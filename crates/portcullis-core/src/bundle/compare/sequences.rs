@@ -20,6 +20,7 @@ impl Found {
         }
         let marks =
             |all: &Sequences| all.marks().iter().map(|mark| (mark.name.clone(), mark.clone())).collect();
-        self.entries("mark", &marks(old), &marks(new));
+        // Nothing can name a mark that is not there.
+        self.named("mark ", &marks(old), &marks(new), Direction::Changed);
     }
 }

@@ -1,5 +1,7 @@
 //! The inbox: what waits, one request whole, and a person's answer.
 
+use std::sync::PoisonError;
+
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -21,7 +23,7 @@ use super::super::auth::Caller;
 use super::super::error::Failure;
 use super::super::queries::read;
 use super::visitor::{Form, Refused, Visitor};
-use super::{Seen, page};
+use super::{Seen, page, traced};
 use crate::api;
 
 /// Requests of a list of decided or lapsed ones.
@@ -230,8 +232,20 @@ async fn whole(seen: &Seen, visitor: &Visitor, id: &str) -> Result<Request, Fail
     let info = shown_whole(&seen.shared, row).await?;
     let mut request = request(info);
     if let Some((proposed, action)) = place {
-        let found = read(&seen.shared, move |reader| super::rows::findings(reader, run, proposed, action));
-        request.findings = found.await?;
+        let index = seen.console.indexes.of(run);
+        let before: Vec<u64> = request.before.iter().map(|before| before.seq).collect();
+        let found = read(&seen.shared, move |reader| {
+            let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
+            index.go_on(reader, run)?;
+            let seen = before.iter().map(|call| traced::seen_of(reader, run, &index, *call));
+            let seen = seen.collect::<Result<Vec<_>, _>>()?;
+            Ok((super::rows::findings(reader, run, proposed, action)?, seen))
+        });
+        let seen;
+        (request.findings, seen) = found.await?;
+        for (before, seen) in request.before.iter_mut().zip(seen) {
+            before.seen = seen;
+        }
     }
     Ok(request)
 }
@@ -270,7 +284,13 @@ fn request(info: api::ApprovalInfo) -> Request {
         before: info
             .before
             .into_iter()
-            .map(|before| Before { seq: before.seq, who: before.who, text: before.text, cut: before.cut })
+            .map(|before| Before {
+                seq: before.seq,
+                who: before.who,
+                text: before.text,
+                cut: before.cut,
+                seen: None,
+            })
             .collect(),
         earlier: info.earlier,
         labels: info.labels.iter().map(ToString::to_string).collect(),
@@ -397,7 +417,8 @@ fn answer_of(form: &Form) -> Result<Answer, Failure> {
         "answer" => Answer::Say(Says::Answer),
         "grant" => Answer::Grant(Box::new(grant_of(form)?)),
         "edit" => {
-            let once = api::GrantApproval { scope: api::Scope::Once, lasts: None, ..grant_of(form)? };
+            let once =
+                api::GrantApproval { scope: api::Scope::Once, lasts: None, until: None, ..grant_of(form)? };
             let arguments = form.said("arguments").map(|text| serde_json::from_str(&text)).transpose();
             let arguments =
                 arguments.map_err(|error| bad(&format!("the arguments are not JSON: {error}")))?;
@@ -423,10 +444,12 @@ fn grant_of(form: &Form) -> Result<api::GrantApproval, Failure> {
         "pattern" => api::Scope::Pattern,
         _ => return Err(Failure::bad_request("there is no such scope")),
     };
-    let lasts = match form.get("lasts") {
-        "" | "usual" => None,
-        "task" => Some(api::Lasting::Task),
-        "session" => Some(api::Lasting::Session),
+    let (lasts, until) = match form.get("lasts") {
+        "" | "usual" => (None, None),
+        "hour" => (None, Some(after_hours(1))),
+        "day" => (None, Some(after_hours(8))),
+        "task" => (Some(api::Lasting::Task), None),
+        "session" => (Some(api::Lasting::Session), None),
         _ => return Err(Failure::bad_request("a grant does not last that long")),
     };
     let patterns = match scope {
@@ -436,11 +459,17 @@ fn grant_of(form: &Form) -> Result<api::GrantApproval, Failure> {
     Ok(api::GrantApproval {
         scope,
         lasts,
+        until,
         patterns,
         shown: Some(shown),
         note: form.said("note"),
         ..api::GrantApproval::default()
     })
+}
+
+/// So many hours from now. The bundle may end a grant earlier.
+fn after_hours(hours: i64) -> Timestamp {
+    Timestamp::from_micros(clock::now().as_micros() + hours * 3_600_000_000)
 }
 
 /// Refuses a grant of what cannot be taken back unless its name was typed.

@@ -54,7 +54,7 @@ async fn choices(
     }
     let run = find_run(&seen.shared, &Caller(visitor.looking()), &which.run).await?;
     if !lines.iter().any(|line| line.run == run.to_string()) {
-        let wanted = Runs { principal: run.to_string(), ..Runs::default() };
+        let wanted = Runs { find: run.to_string(), ..Runs::default() };
         lines.extend(read(&seen.shared, move |reader| runs::lines(reader, &wanted, None)).await?.0);
     }
     Ok((lines, Some(run)))
@@ -153,7 +153,7 @@ pub(super) async fn body(
     };
     let id = run.map(|run| run.to_string());
     let choice = Choice { runs: &lines, run: id.as_deref(), now: clock::now() };
-    let log = super::upload::log(seen).await;
+    let log = super::log::log(seen).await;
     Ok(html! {
         (pages::audit(&choice, &files))
         div .cols.gapped {

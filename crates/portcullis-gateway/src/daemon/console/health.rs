@@ -62,16 +62,17 @@ pub(super) fn look(seen: &Seen) {
     }
     let (console, gate) = (Arc::clone(&seen.console), Arc::clone(&seen.shared.gate));
     tokio::task::spawn_blocking(move || {
+        let ends = || *console.closing.borrow();
         if console.health.with(|known| known.level.is_none()) {
             let level = contained::look();
             console.health.with(|known| known.level = Some(level));
         }
         if console.health.with(|known| known.guards.is_none()) {
-            let tested = selftest::run(gate.pipeline());
+            let tested = selftest::run(gate.pipeline(), &ends);
             console.health.with(|known| known.guards = Some(tested));
         }
         let Some(files) = gate.bundles().files_of(digest) else { return };
-        let found = tests(&bundle, &files, gate.pipeline());
+        let found = tests(&bundle, &files, gate.pipeline(), &ends);
         console.health.with(|known| {
             if known.bundle == Some(digest) {
                 known.tests = Some(found);
@@ -80,9 +81,14 @@ pub(super) fn look(seen: &Seen) {
     });
 }
 
-fn tests(bundle: &Bundle, files: &super::desk::Files, pipeline: &Arc<Pipeline>) -> Tests {
+fn tests(
+    bundle: &Bundle,
+    files: &super::desk::Files,
+    pipeline: &Arc<Pipeline>,
+    ends: &dyn Fn() -> bool,
+) -> Tests {
     let mut all = Tests::default();
-    for (path, text) in &bundle.tests {
+    for (path, text) in bundle.tests.iter().take_while(|_| !ends()) {
         let Ok(file) = CaseFile::parse(text) else { continue };
         let report = run_file(&file, files, pipeline);
         all.passed += report.passed;
@@ -196,5 +202,5 @@ pub(super) fn silent(seen: &Seen) -> Option<Gap> {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let detail =
         format!("of {} have found nothing since the gate started: {}{more}", guards.len(), named.join(", "));
-    Some(Gap { what: "Guards", count: silent.len() as u64, detail })
+    Some(Gap { what: "Guards", count: silent.len() as u64, detail, mended_at: None })
 }

@@ -16,6 +16,7 @@ mod health;
 mod index;
 mod links;
 mod live;
+mod log;
 mod overview;
 mod page;
 mod people;
@@ -97,6 +98,7 @@ pub(super) struct Console {
     backtests: desk::KnownBacktests,
     simulations: simulate::Simulations,
     health: health::Health,
+    forked: log::Known,
     /// Turns true before the daemon closes its runs.
     closing: watch::Receiver<bool>,
 }
@@ -181,6 +183,7 @@ pub(super) async fn listen(
         backtests: desk::KnownBacktests::default(),
         simulations: simulate::Simulations::default(),
         health: health::Health::default(),
+        forked: log::Known::default(),
         closing,
     };
     Ok(Some(Listening { listener, console: Arc::new(console), close }))

@@ -1,5 +1,6 @@
 //! The overview.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -7,20 +8,23 @@ use axum::response::Response;
 use portcullis_console::frame::Place;
 use portcullis_console::marks::Standing;
 use portcullis_console::overview::{self as pages, FirstSteps, Gap, Overruled, Overview, Reliance};
+use portcullis_console::runs::Line;
 use portcullis_console::when;
 use portcullis_core::event::Mode;
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{RunFilter, RunSummary, clock};
+use portcullis_session::listings::KnownTool;
 
 use super::super::error::Failure;
 use super::super::freezes;
-use super::super::queries::{log_standing, read};
+use super::super::queries::read;
 use super::approvals::waiting_items;
 use super::people::SURFACE;
 use super::sessions::Came;
 use super::tally::{Figures, MINUTES};
+use super::tools::is_unclassified;
 use super::visitor::Visitor;
-use super::{Seen, health, page, runs};
+use super::{Seen, health, log, page, runs};
 use crate::api;
 
 /// Runs among which one of an agent is looked for.
@@ -31,6 +35,10 @@ const LIVE_MAX: usize = 8;
 const MINUTES_EACH: i64 = 10;
 /// Bars between two labels.
 const LABEL_EVERY: usize = 18;
+/// Where tools are classified, and their changes accepted.
+const TOOLS: Option<(&str, &str)> = Some(("/tools", "Tool Registry"));
+/// Names of a row.
+const NAMED: usize = 6;
 /// Rules that are called overruled: so many requests at least, and nearly all of them granted.
 const OVERRULED_MIN: u64 = 10;
 
@@ -69,6 +77,9 @@ async fn looked(seen: &Seen, visitor: &Visitor) -> Result<Overview, Failure> {
         }),
     };
     let mode = seen.shared.gate.bundles().get(None).ok().map(|(_, bundle)| bundle.mode);
+    let mut live = runs::live(seen).await?;
+    let gaps = gaps(seen, mode, &list, &live).await;
+    live.truncate(LIVE_MAX);
     Ok(Overview {
         freezes: freezes::in_force(&seen.shared).await?.len(),
         observing: mode == Some(Mode::Observe),
@@ -77,11 +88,11 @@ async fn looked(seen: &Seen, visitor: &Visitor) -> Result<Overview, Failure> {
         stretches: figures.stretches.clone(),
         minutes_each: u32::try_from(MINUTES_EACH).unwrap_or(1),
         labels: labels(now),
-        live: runs::live(seen, LIVE_MAX).await?,
+        live,
         denials: figures.denials.clone(),
         overruled: overruled(stats.as_deref()),
         reliance: reliance(seen, None).await,
-        gaps: gaps(seen, mode, &list).await,
+        gaps,
         figures: figures_of(&figures, stats.as_deref(), now),
         unrecorded,
         first_steps,
@@ -149,18 +160,7 @@ async fn reliance(seen: &Seen, unrecorded: Option<&str>) -> Vec<Reliance> {
         ),
         Some(why) => row("Record", (Standing::Bad, "gone"), why.to_owned()),
     };
-    let places = seen.shared.home.store().log();
-    let failure = seen.shared.log_failure.borrow().clone();
-    let log = tokio::task::spawn_blocking(move || log_standing(&places, failure)).await;
-    let log = match log.as_deref() {
-        Ok("ok") => row(
-            "Log",
-            (Standing::Ok, "growing"),
-            "what is recorded is anchored in the transparency log".into(),
-        ),
-        Ok(why) => row("Log", (Standing::Alert, "waits"), why.to_owned()),
-        Err(_) => row("Log", (Standing::Idle, "not known"), "it was not looked at".into()),
-    };
+    let log = log::reliance(&log::log(seen).await);
     let bundles = seen.shared.gate.bundles();
     let bundle = match bundles.refusal() {
         None => {
@@ -180,35 +180,63 @@ async fn reliance(seen: &Seen, unrecorded: Option<&str>) -> Vec<Reliance> {
     all
 }
 
-async fn gaps(seen: &Seen, mode: Option<Mode>, list: &Arc<api::Approvals>) -> Vec<Gap> {
+async fn gaps(seen: &Seen, mode: Option<Mode>, list: &api::Approvals, live: &[Line]) -> Vec<Gap> {
     let mut gaps = Vec::new();
     if mode == Some(Mode::Observe) {
-        gaps.push(Gap {
-            what: "Verdicts",
-            count: 0,
-            detail: "are only noted: the bundle says `mode = \"observe\"`".into(),
-        });
+        let detail = "are only noted: the bundle says `mode = \"observe\"`".into();
+        gaps.push(Gap { what: "Verdicts", count: 0, detail, mended_at: None });
     }
-    let unknown = list.approvals.iter().filter(|info| info.rule.as_deref() == Some("registry/unknown-tool"));
-    let mut tools: Vec<&str> = unknown.map(|info| info.tool.as_str()).collect();
-    tools.sort_unstable();
-    tools.dedup();
-    if !tools.is_empty() {
-        let detail = format!("called, and nobody has classified them: {}", tools.join(", "));
-        gaps.push(Gap { what: "Tools", count: tools.len() as u64, detail });
-    }
+    gaps.extend(observed_only(mode, live));
     let listings = Arc::clone(&seen.shared.listings);
-    let changed = tokio::task::spawn_blocking(move || listings.changes()).await;
-    if let Ok(Ok(changed)) = changed
-        && !changed.changed.is_empty()
-    {
-        let names: Vec<&str> = changed.changed.iter().map(|tool| tool.tool.as_str()).take(8).collect();
-        let detail = format!(
-            "differ from what a person accepted, and are held: {}. `portcullis tools changed` shows how",
-            names.join(", ")
-        );
-        gaps.push(Gap { what: "Changed tools", count: changed.changed.len() as u64, detail });
+    let read =
+        tokio::task::spawn_blocking(move || Some((listings.changes().ok()?.changed, listings.known().ok()?)));
+    let Some((changed, known)) = read.await.ok().flatten() else {
+        let detail = "lists of tools cannot be read; `portcullis doctor` says why".to_owned();
+        gaps.push(Gap { what: "Servers", count: 0, detail, mended_at: None });
+        return gaps;
+    };
+    gaps.extend(unclassified(seen, list, &known));
+    if !changed.is_empty() {
+        let names = changed.iter().map(|tool| tool.tool.as_str()).collect();
+        let detail = format!("differ from what a person accepted, and are held: {}", named(names));
+        gaps.push(Gap { what: "Changed tools", count: changed.len() as u64, detail, mended_at: TOOLS });
     }
     gaps.extend(health::silent(seen));
     gaps
+}
+
+/// Runs that are open and only observed, although the bundle in force enforces: they keep to the one that they have.
+fn observed_only(mode: Option<Mode>, live: &[Line]) -> Option<Gap> {
+    let observed = live.iter().filter(|line| line.mode == Mode::Observe);
+    let surfaces: Vec<&str> = observed.map(|line| line.surface.as_str()).collect();
+    if surfaces.is_empty() || mode == Some(Mode::Observe) {
+        return None;
+    }
+    let count = surfaces.len() as u64;
+    let detail = format!("are open and only observed, from: {}", named(surfaces));
+    Some(Gap { what: "Runs", count, detail, mended_at: None })
+}
+
+/// Tools that servers list, or that agents called, and that nobody has classified.
+fn unclassified(seen: &Seen, list: &api::Approvals, known: &[KnownTool]) -> Option<Gap> {
+    let (_, bundle) = seen.shared.gate.bundles().get(None).ok()?;
+    let called = list.approvals.iter().filter(|info| info.rule.as_deref() == Some("registry/unknown-tool"));
+    let listed = known.iter().filter(|tool| is_unclassified(&bundle, tool));
+    let tools: BTreeSet<&str> =
+        called.map(|info| info.tool.as_str()).chain(listed.map(|tool| tool.tool.as_str())).collect();
+    let detail =
+        format!("were seen, and nobody has classified them: {}", named(tools.iter().copied().collect()));
+    (!tools.is_empty()).then_some(Gap { what: "Tools", count: tools.len() as u64, detail, mended_at: TOOLS })
+}
+
+/// The first names, each once, and how many more there are.
+fn named(mut names: Vec<&str>) -> String {
+    names.sort_unstable();
+    names.dedup();
+    let more = names.len().saturating_sub(NAMED);
+    let first: Vec<String> = names.into_iter().take(NAMED).map(|name| format!("`{name}`")).collect();
+    match more {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }

@@ -12,7 +12,7 @@ use portcullis_core::event::Mode;
 use super::super::error::Failure;
 use super::super::freezes;
 use super::visitor::Visitor;
-use super::{Console, Seen};
+use super::{Console, Seen, log};
 
 fn document(status: StatusCode, text: String) -> Response {
     (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
@@ -72,6 +72,7 @@ async fn gate_stands(seen: &Seen) -> GateStands {
         bundle: hex.get(..8).unwrap_or_default().to_owned(),
         unrecorded: gate.ledger().check_present().err().map(|error| error.to_string()),
         freezes: freezes::in_force(&seen.shared).await.map_or(0, |freezes| freezes.len()),
+        forked: log::forked(seen).await,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }
 }

@@ -19,6 +19,8 @@ use super::{Seen, page};
 const PAGE: usize = 50;
 /// Runs that are looked through for those of a page: beyond them the next page goes on.
 const LOOKED_AT: usize = 500;
+/// The same where words are looked for, since the first texts of each have to be read.
+const READ_THROUGH: usize = 200;
 /// Events among which the first thing that was said is looked for.
 const SAID_WITHIN: usize = 8;
 /// The most that is read of it, in characters.
@@ -36,7 +38,7 @@ pub(super) struct Which {
 
 pub(super) async fn list(State(seen): State<Seen>, visitor: Visitor, Query(which): Query<Which>) -> Response {
     let wanted = Wanted {
-        principal: which.find.trim().chars().take(200).collect(),
+        find: which.find.trim().chars().take(200).collect(),
         state: pages::State::from_name(&which.state).unwrap_or_default(),
     };
     let before: Option<RunId> = which.before.parse().ok();
@@ -65,13 +67,25 @@ pub(super) fn lines(
     wanted: &Wanted,
     before: Option<RunId>,
 ) -> Result<(Vec<Line>, Option<RunId>), LedgerError> {
-    if let Some(run) = by_id(reader, &wanted.principal)? {
+    if let Some(run) = by_id(reader, &wanted.find)? {
         return Ok((vec![line(reader, run)?], None));
     }
+    let principal = (!wanted.find.is_empty()).then(|| wanted.find.clone());
+    let of_principal = RunFilter { principal: principal.clone(), limit: Some(1), ..RunFilter::default() };
+    // What is nobody's name is looked for in words.
+    let words = match principal.is_some() && reader.runs(&of_principal)?.is_empty() {
+        true => Some(wanted.find.to_lowercase()),
+        false => None,
+    };
+    let looked_at = match (wanted.state, &words) {
+        (_, Some(_)) => READ_THROUGH,
+        (pages::State::Any, None) => PAGE + 1,
+        _ => LOOKED_AT,
+    };
     let filter = RunFilter {
-        principal: (!wanted.principal.is_empty()).then(|| wanted.principal.clone()),
+        principal: principal.filter(|_| words.is_none()),
         older_than: before,
-        limit: Some(if wanted.state == pages::State::Any { PAGE + 1 } else { LOOKED_AT }),
+        limit: Some(looked_at),
         ..RunFilter::default()
     };
     let summaries = reader.runs(&filter)?;
@@ -89,10 +103,21 @@ pub(super) fn lines(
         }
         complete(reader, &mut summary)?;
         if is_like(&summary, wanted.state) {
-            found.push(line(reader, summary)?);
+            let line = line(reader, summary)?;
+            if words.as_ref().is_none_or(|words| says(&line, words)) {
+                found.push(line);
+            }
         }
     }
     Ok((found, last.filter(|_| full)))
+}
+
+/// Whether words in lower case stand in what a list shows of a run.
+fn says(line: &Line, words: &str) -> bool {
+    let asked = line.asked.as_deref().unwrap_or_default();
+    [asked, &line.principal, &line.policy, &line.surface]
+        .iter()
+        .any(|text| text.to_lowercase().contains(words))
 }
 
 fn by_id(reader: &dyn Reader, text: &str) -> Result<Option<RunSummary>, LedgerError> {
@@ -160,10 +185,8 @@ pub(super) fn asked(reader: &dyn Reader, run: RunId) -> Result<Option<String>, L
     Ok(None)
 }
 
-/// The latest live runs, at most `limit`.
-pub(super) async fn live(seen: &Seen, limit: usize) -> Result<Vec<Line>, Failure> {
+/// The latest live runs, at most a page of them.
+pub(super) async fn live(seen: &Seen) -> Result<Vec<Line>, Failure> {
     let wanted = Wanted { state: pages::State::Live, ..Wanted::default() };
-    let (mut lines, _) = read(&seen.shared, move |reader| lines(reader, &wanted, None)).await?;
-    lines.truncate(limit);
-    Ok(lines)
+    read(&seen.shared, move |reader| lines(reader, &wanted, None)).await.map(|(lines, _)| lines)
 }

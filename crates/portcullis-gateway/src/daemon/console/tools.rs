@@ -12,6 +12,7 @@ use portcullis_console::editor::{Draft, Told};
 use portcullis_console::frame::Place;
 use portcullis_console::policies::encoded;
 use portcullis_console::tools::{self as pages, Changed, Editing, Fields, Registry, Row, Waiting};
+use portcullis_core::bundle::Bundle;
 use portcullis_core::infer::{Hints, Inferred, infer};
 use portcullis_core::tool::{ArgsSchema, Tool};
 use portcullis_session::listings::{ChangedTool, KnownTool};
@@ -91,7 +92,7 @@ async fn shown(seen: &Seen, visitor: &Visitor, told: Option<Told>) -> Response {
         all: changes.short.clone(),
         waiting: known
             .iter()
-            .filter(|tool| registry.get(&tool.tool).is_none() && tool.tool != SERVER_WORDS)
+            .filter(|tool| is_unclassified(&standing.bundle, tool))
             .take(WAITING_MAX)
             .filter_map(waiting)
             .collect(),
@@ -104,8 +105,10 @@ async fn shown(seen: &Seen, visitor: &Visitor, told: Option<Told>) -> Response {
         .await
 }
 
-/// Under this name the instructions of a server are listed, which are no tool.
-const SERVER_WORDS: &str = portcullis_wire::mcp::list::INSTRUCTIONS;
+/// Whether a tool that a server lists is in no registry. Among tools stand a server's instructions, which are none.
+pub(super) fn is_unclassified(bundle: &Bundle, tool: &KnownTool) -> bool {
+    bundle.registry.get(&tool.tool).is_none() && tool.tool != portcullis_wire::mcp::list::INSTRUCTIONS
+}
 
 fn row(tool: &Tool, changed: bool) -> Row {
     Row {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use portcullis_console::approvals::SeenOf;
 use portcullis_console::event::{Effect, Origin, ValueOrigin, Who};
 use portcullis_core::aside::OBSERVED;
 use portcullis_core::event::{Event, EventBody, Proposed};
@@ -147,6 +148,34 @@ fn observed(
         }
     }
     Ok(None)
+}
+
+/// What was seen of a call that ran contained, in words: how it ended, and what it did.
+pub(super) fn seen_of(
+    reader: &dyn Reader,
+    run: RunId,
+    index: &Index,
+    call: u64,
+) -> Result<Option<SeenOf>, LedgerError> {
+    let Some(action) =
+        entry(index, call).filter(|entry| entry.kind == Kind::Call).and_then(|entry| entry.action)
+    else {
+        return Ok(None);
+    };
+    let observed = observed(reader, run, index, call, action)?;
+    Ok(observed.map(|observed| {
+        let mut did = done(&observed);
+        did.extend(
+            observed
+                .connections
+                .iter()
+                .filter(|one| one.verdict != ConnectionVerdict::Permitted)
+                .map(|one| format!("refused: send host {}", one.host)),
+        );
+        let more = did.len().saturating_sub(EFFECTS_MAX);
+        did.truncate(EFFECTS_MAX);
+        SeenOf { profile: observed.profile, did, more }
+    }))
 }
 
 /// What was done, named as effects are.

@@ -9,8 +9,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use portcullis_console::Role;
-use portcullis_console::log::{Log, Status, Upload, Verified};
-use portcullis_ledger::log::{LogError, LogReader, witness_policy};
+use portcullis_console::log::{Upload, Verified};
 use portcullis_proof::report::CheckResult;
 use portcullis_proof::trust::preamble;
 use portcullis_proof::{Status as Answer, Trust, verify};
@@ -181,37 +180,6 @@ fn attribute(head: &str, name: &str) -> Option<String> {
     let start = head.find(&format!("; {name}=\""))? + name.len() + 4;
     let rest = head.get(start..)?;
     Some(rest.split('"').next().unwrap_or_default().to_owned())
-}
-
-/// The state of the log, for the page.
-pub(super) async fn log(seen: &Seen) -> Log {
-    let places = seen.shared.home.store().log();
-    let failure = seen.shared.log_failure.borrow().clone();
-    let read = tokio::task::spawn_blocking(move || {
-        let status = match LogReader::open(&places).and_then(|log| log.status()) {
-            Ok(status) => status,
-            Err(LogError::NoLog { .. }) if failure.is_none() => return Log::None,
-            Err(error) => return Log::Unreadable(failure.unwrap_or_else(|| error.to_string())),
-        };
-        let policy = witness_policy(&places).ok().flatten();
-        let names = policy.map(|policy| {
-            policy.witnesses().iter().map(|one| String::from_utf8_lossy(&one.name).into_owned()).collect()
-        });
-        Log::Is(Status {
-            origin: status.origin,
-            size: status.size,
-            root: status.root.to_string().chars().take(16).collect(),
-            witnesses: names.unwrap_or_default(),
-            witnessed: status.witnessed,
-            waiting: status.waiting,
-            open: status.open_segments,
-            writers: status.writers.len(),
-            frozen: status.frozen,
-            waits: status.waits.map(|wait| (wait.why, wait.since.without_fraction(), wait.contradicted)),
-            failure,
-        })
-    });
-    read.await.unwrap_or_else(|error| Log::Unreadable(error.to_string()))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(crate) struct Browser {
     driver: Child,
     port: u16,
     session: String,
-    _profile: tempfile::TempDir,
+    profiles: Vec<tempfile::TempDir>,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -40,7 +40,6 @@ impl Browser {
             return None;
         }
         let turn = TURN.lock().await;
-        let profile = tempfile::tempdir().unwrap();
         let mut driver = Command::new("chromedriver")
             .args(["--port=0", "--allowed-ips=127.0.0.1"])
             .stdout(Stdio::piped())
@@ -48,8 +47,15 @@ impl Browser {
             .spawn()
             .unwrap();
         let port = port_of(&mut driver);
+        let mut browser = Self { driver, port, session: String::new(), profiles: Vec::new(), _turn: turn };
+        browser.begin().await;
+        Some(browser)
+    }
+
+    /// Begins a session with cookies of its own.
+    async fn begin(&mut self) {
+        let profile = tempfile::tempdir().unwrap();
         let folder = format!("--user-data-dir={}", profile.path().display());
-        let mut browser = Self { driver, port, session: String::new(), _profile: profile, _turn: turn };
         let arguments = [
             "--headless=new",
             "--no-sandbox",
@@ -63,9 +69,21 @@ impl Browser {
         ];
         let options = json!({"args": arguments, "binary": "/usr/bin/chromium"});
         let wanted = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}});
-        let begun = browser.exchange("POST", "/session", Some(wanted)).await.unwrap();
-        begun["sessionId"].as_str().unwrap().clone_into(&mut browser.session);
-        Some(browser)
+        let begun = self.exchange("POST", "/session", Some(wanted)).await.unwrap();
+        begun["sessionId"].as_str().unwrap().clone_into(&mut self.session);
+        self.profiles.push(profile);
+    }
+
+    /// Another person's browser beside this one: from here on it is meant. Gives the session of the one before.
+    pub(crate) async fn another(&mut self) -> String {
+        let before = self.session.clone();
+        self.begin().await;
+        before
+    }
+
+    /// Goes back to a session.
+    pub(crate) fn goes_on_in(&mut self, session: String) {
+        self.session = session;
     }
 
     /// A request to the driver: JSON over HTTP, as W3C WebDriver says.

@@ -80,6 +80,20 @@ async fn edited(console: &Console, browser: &Browser) {
     assert_eq!(file(console, "tools/compliance.toml"), after);
 }
 
+/// A change is accepted from its difference, after a look at the other way.
+async fn accepted(console: &Console, browser: &Browser) {
+    // Instead of accepting it, somebody may end its calls: the form comes with the tool disabled.
+    browser.press("a[href$='disable=yes']").await;
+    browser.until("document.querySelector('input[name=enabled]') !== null").await;
+    assert_eq!(browser.eval("document.querySelector('input[name=enabled]').checked").await, json!(false));
+    assert_eq!(browser.eval("document.querySelector('#ti').value").await, json!("send_email"));
+    browser.open(&format!("{}/tools", console.origin)).await;
+    browser.press("form[action='/tools/accept'] button").await;
+    browser.until("document.querySelector('main').innerText.includes('Accepted.')").await;
+    assert!(!browser.text("main").await.contains("Changed since it was accepted"));
+    assert!(console.daemon.approver().changed_tools().await.unwrap().changed.is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tool_is_added_edited_classified_and_its_change_accepted() {
     let console = Console::start().await;
@@ -97,6 +111,9 @@ async fn a_tool_is_added_edited_classified_and_its_change_accepted() {
         .await
         .unwrap();
 
+    let overview = console.admin().await.get("/").await.body;
+    assert!(overview.contains("nobody has classified them: <code>restart_server</code>"), "{overview}");
+
     browser.sign_in(&console.link().await).await;
     browser.open(&format!("{}/tools", console.origin)).await;
     let page = browser.text("main").await;
@@ -112,16 +129,7 @@ async fn a_tool_is_added_edited_classified_and_its_change_accepted() {
     }
     browser.pictures("tools-full").await;
     browser.accessible("tools-full").await;
-    // Instead of accepting it, somebody may end its calls: the form comes with the tool disabled.
-    browser.press("a[href$='disable=yes']").await;
-    browser.until("document.querySelector('input[name=enabled]') !== null").await;
-    assert_eq!(browser.eval("document.querySelector('input[name=enabled]').checked").await, json!(false));
-    assert_eq!(browser.eval("document.querySelector('#ti').value").await, json!("send_email"));
-    browser.open(&format!("{}/tools", console.origin)).await;
-    browser.press("form[action='/tools/accept'] button").await;
-    browser.until("document.querySelector('main').innerText.includes('Accepted.')").await;
-    assert!(!browser.text("main").await.contains("Changed since it was accepted"));
-    assert!(console.daemon.approver().changed_tools().await.unwrap().changed.is_empty());
+    accepted(&console, &browser).await;
 
     // What a server lists becomes an entry of the registry.
     browser.press("a[href^='/tools/edit?tool=restart_server']").await;
@@ -283,11 +291,9 @@ async fn access_rules_and_programs_are_edited_with_their_mistakes_in_place() {
     browser.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn who_may_not_change_policy_cannot_and_what_was_not_shown_is_not_saved() {
-    let console = Console::start().await;
+/// Who is no editor changes nothing.
+async fn roles(console: &Console) {
     let approver = &mut console.person("otto", Seat::Approver).await;
-    let editor = &mut console.person("edda", Seat::Editor).await;
     let viewer = console.person("vera", Seat::Viewer).await;
     for path in ["/tools", "/policies", "/setup", "/simulate"] {
         assert_eq!(viewer.get(path).await.status, 403, "{path}");
@@ -298,6 +304,13 @@ async fn who_may_not_change_policy_cannot_and_what_was_not_shown_is_not_saved() 
     let csrf = approver.csrf().await;
     let fields = [&knowledge[..], &[("csrf", csrf.as_str())]].concat();
     assert_eq!(approver.post("/setup", &fields).await.status, 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_not_change_policy_cannot_and_what_was_not_shown_is_not_saved() {
+    let console = Console::start().await;
+    roles(&console).await;
+    let editor = &mut console.person("edda", Seat::Editor).await;
 
     // The name of a policy is permanent: neither the form nor the text changes it.
     let page = "/policies/edit?name=mail";

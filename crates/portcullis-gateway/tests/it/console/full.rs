@@ -6,7 +6,7 @@ use portcullis_console::Role as Seat;
 use portcullis_core::event::{Event, EventBody, OutcomeStatus};
 use portcullis_core::id::RunId;
 use portcullis_core::principal::CredentialKind;
-use portcullis_gateway::api::{RefuseApproval, ReportOutcome};
+use portcullis_gateway::api::{ApprovalFilter, RefuseApproval, ReportOutcome};
 use portcullis_gateway::client::Client;
 use serde_json::json;
 
@@ -100,13 +100,19 @@ async fn what_goes_on_is_seen_on_every_page() {
     console.person("otto", Seat::Approver).await;
     browser.sign_in(&console.link().await).await;
     browser.until("document.querySelector('h1').innerText.includes('calls wait for a person')").await;
+    let gaps = browser.text("[aria-label='What is not covered']").await;
+    assert!(gaps.contains("restart_server") && gaps.contains("Tool Registry"), "{gaps}");
     browser.pictures("overview-full").await;
     browser.accessible("overview-full").await;
+    let waiting = console.daemon.approver().approvals(ApprovalFilter::Pending).await.unwrap();
+    let unknown = waiting.iter().find(|info| info.tool == "restart_server").unwrap();
+    let unknown = format!("/approvals/{}", unknown.approval);
     let run = format!("/runs/{}", runs[1]);
     let sent = format!("{run}?event={}", call_of(&console, runs[1], "send_email").await);
     for (path, name, expected) in [
         ("/runs".to_owned(), "runs-full", "Work through the open data access requests"),
         ("/runs?state=held".to_owned(), "runs-held", "that the report is done"),
+        ("/runs?find=data+ACCESS".to_owned(), "runs-found", "Work through the open data access requests"),
         ("/runs?find=nobody".to_owned(), "runs-none", "None of these runs is like that"),
         (run.clone(), "run-full", "not before the numbers are checked"),
         (format!("{run}?at=12&event=12"), "run-event", "The line as it is stored"),
@@ -115,6 +121,7 @@ async fn what_goes_on_is_seen_on_every_page() {
         (format!("{run}?only=review"), "run-filtered", "review"),
         (format!("{run}?find=nothing"), "run-none", "Nothing in this run is like that"),
         ("/approvals".to_owned(), "approvals-full", "Send a message to b@example.com"),
+        (unknown, "approval-unknown-tool", "Classify the tool"),
         ("/approvals?show=decided".to_owned(), "approvals-decided", "refused"),
         ("/approvals?show=lapsed".to_owned(), "approvals-lapsed", "No request has lapsed"),
         ("/people".to_owned(), "people-full", "otto"),

@@ -1,5 +1,6 @@
 //! The console, as browsers and others meet it: over HTTP byte by byte, and in a real Chromium.
 
+mod answers;
 mod browser;
 mod desk;
 mod evidence;

@@ -16,7 +16,7 @@ use portcullis_session::cases::{CaseFile, run_file};
 use serde_json::{Value, json};
 
 use super::recorded::{self, Recorded};
-use super::written;
+use super::{suggested, written};
 use crate::bundle::BundleArg;
 use crate::cli::Global;
 use crate::exit;
@@ -31,11 +31,13 @@ Examples:
   portcullis policy compile refunds.md --spec tools.json -o draft
   portcullis policy compile refunds.md --answer 'window=per day' -o draft
   portcullis policy compile refunds.md --bundle mine --runs traces.jsonl
+  portcullis policy compile refunds.md --model URL/NAME --suggest \
+      --cassette said.cassette --record
 
 Reads a request such as `Only support leads may issue refunds`, and writes a \
 draft: files of a bundle, tests, and what was understood, in other words. No \
 model is asked, unless --model names one to write the program, which is held \
-to the same tests. What the request leaves open is a question: answer it with \
+to the same tests, or, with --suggest, to restate what cannot be read. What the request leaves open is a question: answer it with \
 --answer, or accept the defaults that are shown with --accept-defaults. Read \
 the sentences: a request can be misunderstood without a question.
 
@@ -76,6 +78,10 @@ pub(super) struct Args {
     /// A guard program of your own in place of what would be written
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     program: Option<PathBuf>,
+    /// Have the model restate what cannot be read, in place of writing a program. What it says is shown as an answer that
+    /// can be given: `--answer QUESTION=suggestion`
+    #[arg(long, requires = "model")]
+    suggest: bool,
     #[command(flatten)]
     model: ModelArgs,
 }
@@ -89,12 +95,19 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .iter()
         .map(|text| Answer::parse(text).map_err(Failure::usage))
         .collect::<Result<_, _>>()?;
-    let mut draft = Draft::compile(&name, &request, &spec, &answers);
+    let mut draft = Draft::compile(&name, &request, &spec, &[]);
+    let suggestions = match args.suggest {
+        true => Some(suggested::suggestions(&draft, &spec, &args.model)?),
+        false => None,
+    };
+    if let Some(suggestions) = &suggestions {
+        suggestions.put_into(&mut answers)?;
+    }
+    draft = Draft::compile(&name, &request, &spec, &answers);
     for _ in 0..ROUNDS_MAX {
         let defaults =
             draft.questions.iter().filter(|question| args.accept_defaults && question.default.is_some());
-        let accepted: Vec<Answer> =
-            defaults.map(|question| Answer { question: question.id.clone(), text: String::new() }).collect();
+        let accepted: Vec<Answer> = defaults.map(|question| Answer::accepting(&question.id)).collect();
         if accepted.is_empty() {
             break;
         }
@@ -105,9 +118,12 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if draft.questions.is_empty() && draft.refusals.is_empty() {
         if let Some(file) = &args.program {
             draft = written::by_person(&draft, file)?;
-        } else if args.model.is_named() {
+        } else if args.model.is_named() && !args.suggest {
             draft = written::by_model(&draft, &args.model)?;
         }
+    }
+    if let Some(suggestions) = &suggestions {
+        suggestions.show_in(&mut draft);
     }
     let is_open = !draft.questions.is_empty() || !draft.refusals.is_empty();
     let short = enumerated(&draft.rules, &spec);

@@ -10,6 +10,7 @@ mod prove;
 mod recorded;
 mod rollback;
 mod schema;
+mod suggested;
 mod test;
 mod written;
 

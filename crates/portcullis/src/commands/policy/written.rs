@@ -8,6 +8,7 @@ use portcullis_assist::guardagent::{Crew, Memory, Settings, Target, Toolbox, Wor
 use portcullis_compile::cases::{self, Run as TestRun};
 use portcullis_compile::draft::{Draft, Origin};
 use portcullis_compile::meaning;
+use portcullis_core::id::Digest;
 use portcullis_core::principal::Principal;
 use portcullis_core::program::{Input, Run, Told};
 use portcullis_gateway::versions::sha;
@@ -38,12 +39,23 @@ fn with(draft: &Draft, source: &str, origin: Origin) -> Draft {
     Draft::of_program(&draft.name, &draft.request, &draft.spec(), &draft.answers, source, origin)
 }
 
+/// The file in which is kept what a model was asked and said.
+pub(super) fn kept(model: &ModelArgs) -> Result<&Path, Failure> {
+    model.cassette().ok_or_else(|| {
+        Failure::usage("what a model was asked and said is part of a draft, and needs a file")
+            .help("give `--cassette FILE --record`, or the cassette of an earlier time alone")
+    })
+}
+
+/// The digest of a cassette that nobody writes to any more.
+pub(super) fn digest(cassette: &Path) -> Result<Digest, Failure> {
+    let bytes = fs::read(cassette).map_err(|error| input::unreadable(cassette, error))?;
+    sha(&bytes).parse().map_err(Failure::unreadable)
+}
+
 /// The draft with a program that a model writes for its request.
 pub(super) fn by_model(draft: &Draft, model: &ModelArgs) -> Result<Draft, Failure> {
-    let Some(cassette) = model.cassette() else {
-        return Err(Failure::usage("what a model was asked and said is part of a draft, and needs a file")
-            .help("give `--cassette FILE --record`, or the cassette of an earlier time alone"));
-    };
+    let cassette = kept(model)?;
     let Some(opened) = model.open()? else { return Err(Failure::usage("no model is named")) };
     let source = {
         let pool = Pool::of_process().map_err(Failure::unreadable)?;
@@ -68,8 +80,7 @@ pub(super) fn by_model(draft: &Draft, model: &ModelArgs) -> Result<Draft, Failur
     };
     // It is whole once nobody writes to it.
     drop(opened);
-    let bytes = fs::read(cassette).map_err(|error| input::unreadable(cassette, error))?;
-    let cassette = sha(&bytes).parse().map_err(Failure::unreadable)?;
+    let cassette = digest(cassette)?;
     Ok(with(draft, &source, Origin::Model { model: model.name().to_owned(), cassette }))
 }
 
