@@ -31,7 +31,7 @@ Examples:
   portcullis policy compile refunds.md --spec tools.json -o draft
   portcullis policy compile refunds.md --answer 'window=per day' -o draft
   portcullis policy compile refunds.md --bundle mine --runs traces.jsonl
-  portcullis policy compile refunds.md --model URL/NAME --suggest \
+  portcullis policy compile refunds.md --model URL/NAME --suggest \\
       --cassette said.cassette --record
 
 Reads a request such as `Only support leads may issue refunds`, and writes a \
