@@ -37,9 +37,10 @@ Examples:
 Reads a request such as `Only support leads may issue refunds`, and writes a \
 draft: files of a bundle, tests, and what was understood, in other words. No \
 model is asked, unless --model names one to write the program, which is held \
-to the same tests, or, with --suggest, to restate what cannot be read. What the request leaves open is a question: answer it with \
---answer, or accept the defaults that are shown with --accept-defaults. Read \
-the sentences: a request can be misunderstood without a question.
+to the same tests, or, with --suggest, to restate what cannot be read. What \
+the request leaves open is a question: answer it with --answer, or accept the \
+defaults that are shown with --accept-defaults. Read the sentences: a request \
+can be misunderstood without a question.
 
 Exit codes: 0 compiled and its tests pass, 1 its tests fail, 2 questions are \
 open or a part is refused, 3 a file could not be read.";
