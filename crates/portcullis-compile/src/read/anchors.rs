@@ -289,12 +289,17 @@ pub(super) fn mood(look: &Look) -> Mood {
     }
 }
 
-/// Whether a word is one of an anchor, and so has no content of its own.
-pub(super) fn is_anchor(text: &str) -> bool {
+/// Words of the longest anchor.
+const ANCHOR_WORDS_MAX: usize = 8;
+
+/// Whether a word stands in an anchor, and so has no content of its own.
+pub(super) fn is_anchored(look: &Look, at: usize) -> bool {
     let lists = [NEGATIVE, FREE, ALLOWED, MUST, ONLY];
-    lists.iter().any(|list| {
-        list.iter().any(|phrase| phrase.split([' ', '|']).any(|word| word.trim_end_matches('?') == text))
-    })
+    let within = |phrase: &str| {
+        let starts = at.saturating_sub(ANCHOR_WORDS_MAX)..=at;
+        starts.into_iter().any(|start| look.phrase_at(start, phrase).is_some_and(|end| at < end))
+    };
+    lists.iter().any(|list| list.iter().any(|phrase| within(phrase)))
 }
 
 /// Whether a word is an anchor by itself, and not only in a phrase.

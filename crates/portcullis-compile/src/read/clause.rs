@@ -328,7 +328,7 @@ fn restates(context: &Context<'_>, found: &Found) -> bool {
     let again = content.iter().any(|at| found.look.is_any(*at, AGAIN));
     let new = content.iter().filter(|at| {
         let text = found.look.text(**at);
-        !AGAIN.contains(&text) && !is_filler(text) && !anchors::is_anchor(text)
+        !AGAIN.contains(&text) && !is_filler(text) && !anchors::is_anchored(&found.look, **at)
     });
     again
         && found.mood.bans.is_some()
@@ -549,7 +549,7 @@ fn left_over(context: &mut Context<'_>, found: &Found, from: usize) {
         let empty = !word.quoted
             && !compares
             && !turning
-            && (is_filler(&word.text) || anchors::is_anchor(&word.text))
+            && (is_filler(&word.text) || anchors::is_anchored(&found.look, at))
             || context.roles.contains(&word.text);
         // A word for an argument is placed if a rule is about the argument.
         let known = found.tools.iter().any(|tool| context.tools.describes(tool, word, &used));
