@@ -12,6 +12,7 @@
 //! | [`jsonrpc`] | the outline of one JSON-RPC message, and writes replies |
 //! | [`hook`] | the events that a coding agent tells its hooks, and writes the answers |
 //! | [`mcp`] | tool calls, tool lists and tool results of the Model Context Protocol |
+//! | [`sse`] | server-sent events, and writes them |
 //! | [`trace`] | recorded traces, with [`openai`] for the messages in them |
 
 mod fields;
@@ -20,6 +21,7 @@ pub mod hook;
 pub mod jsonrpc;
 pub mod mcp;
 pub mod openai;
+pub mod sse;
 pub mod strict;
 pub mod trace;
 

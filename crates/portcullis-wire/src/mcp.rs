@@ -12,6 +12,7 @@ pub mod call;
 pub mod elicitation;
 mod encoded;
 pub mod excise;
+pub mod headers;
 pub mod hello;
 mod joined;
 pub mod list;
@@ -20,6 +21,7 @@ pub mod task;
 mod text;
 
 use crate::fields::{self, FieldError};
+use crate::jsonrpc::Id;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -50,6 +52,12 @@ pub const TASKS_RESULT: &str = "tasks/result";
 pub const TASKS_UPDATE: &str = "tasks/update";
 /// Cancels a task.
 pub const TASKS_CANCEL: &str = "tasks/cancel";
+/// Reads a resource.
+pub const RESOURCES_READ: &str = "resources/read";
+/// Gets a prompt.
+pub const PROMPTS_GET: &str = "prompts/get";
+/// Opens a stream of notifications (from [`V_2026_07_28`]).
+pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
 /// Is anyone there.
 pub const PING: &str = "ping";
 
@@ -86,6 +94,13 @@ pub fn request_meta(params: Option<&RawValue>) -> Result<RequestMeta<'_>, FieldE
     let [version, client_info, progress_token] =
         fields::read(meta.get(), &[META_PROTOCOL_VERSION, META_CLIENT_INFO, META_PROGRESS_TOKEN])?;
     Ok(RequestMeta { protocol_version: version.and_then(fields::string), client_info, progress_token })
+}
+
+/// The request that a [`CANCELLED`] notification is about. `None` if it names none.
+#[must_use]
+pub fn cancelled_request(params: Option<&RawValue>) -> Option<Id> {
+    let [id] = fields::read(fields::present(params)?.get(), &["requestId"]).ok()?;
+    Id::of(id?)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use portcullis_core::event::OutcomeStatus;
 use portcullis_core::id::ActionId;
 use portcullis_session::engine::Reach;
 use portcullis_session::surface::Surface as _;
-use portcullis_wire::jsonrpc::{INTERNAL_ERROR, error_response};
+use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Id, error_response};
 use portcullis_wire::mcp::V_2026_07_28;
 use portcullis_wire::mcp::elicitation::asks_in_requests;
 use serde_json::json;
@@ -194,6 +194,30 @@ impl Gate {
     pub(super) async fn told(&self, content: String) -> Result<ObservationAnswer, ClientError> {
         let told = ReportTold { server: self.command.clone(), content, reach: Reach::Replace };
         self.run.told(told).await
+    }
+
+    /// A request that the server was sent, or was to be sent, gets no answer from it: the client is told why, and an
+    /// action is recorded with what is known of it.
+    pub(super) async fn lost(&self, id: &Id, status: OutcomeStatus, why: &str) {
+        let Some(open) = self.calls.answered(id) else { return };
+        let consequence = match &open {
+            Open::Executing { action, .. } => {
+                self.report(*action, status).await;
+                match status {
+                    OutcomeStatus::NotExecuted => "; the call was not executed",
+                    OutcomeStatus::Error => "; the server says that it did not take the call",
+                    _ => "; whether the tool acted is not known",
+                }
+            }
+            _ => "",
+        };
+        let message = format!("the server `{}` {why}{consequence}", self.command);
+        tracing::warn!("{message}");
+        let data = json!({"class": "server_failed"});
+        let line = error_response(Some(open.id_raw()), INTERNAL_ERROR, &message, Some(&data));
+        if self.to_client.line(&line).await.is_err() {
+            tracing::debug!("the client has gone and did not receive: {message}");
+        }
     }
 
     /// Ends everything that is still open: actions that the server has become `unknown`, and where `why` says

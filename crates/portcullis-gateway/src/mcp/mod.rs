@@ -1,4 +1,4 @@
-//! `portcullis mcp -- CMD`: the gate in front of an MCP server that speaks over standard input and output.
+//! `portcullis mcp`: the gate in front of an MCP server, which it starts, or which is behind an address.
 //!
 //! ```text
 //! client --stdin--> upstream:   a call is proposed to the daemon; with a permit, the line goes on --> server
@@ -22,6 +22,7 @@ mod gate;
 mod held;
 mod kept;
 mod listing;
+mod remote;
 mod session_key;
 mod stdin;
 #[cfg(test)]
@@ -40,11 +41,12 @@ use std::time::Duration;
 use portcullis_core::id::RunId;
 use portcullis_session::surface::Surface as _;
 use tokio::io::AsyncRead;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 pub use calls::{CANCELLED_MAX, OPEN_CALLS_MAX, OPEN_REQUESTS_MAX, TASKS_MAX};
+pub use remote::{PATIENCE, RemoteServer};
 pub use session_key::SESSION_VARIABLE;
 pub use upstream::ID_BYTES_MAX;
 pub use work_items::{WorkServer, WorkServerError, serve_work};
@@ -55,6 +57,7 @@ use crate::home::Home;
 use crate::signals::{StopSignal, StopSignals};
 use contained::Confined;
 use gate::{Gate, LineWriter};
+use remote::Remote;
 use upstream::Gone;
 
 /// How long calls that are being judged may take when the client has no more to say.
@@ -80,14 +83,48 @@ pub struct GateOptions {
     pub session: Option<String>,
     /// The run that delegates work to the client's agent.
     pub parent: Option<RunId>,
-    /// The server and its arguments.
-    pub command: Vec<OsString>,
+    /// The server.
+    pub server_at: ServerAt,
     /// The server's name in the bundle; none: the name of its program.
     pub server: Option<String>,
     /// A profile of the bundle that the server is to run under; none: what the bundle says of a server of that name.
     pub contain: Option<String>,
     /// The program that serves as daemon, and runs the server where that is contained; none: the one that is running.
     pub program: Option<PathBuf>,
+}
+
+/// Where a server is.
+#[derive(Debug, Clone)]
+pub enum ServerAt {
+    /// The gate starts it: its program and arguments.
+    Command(Vec<OsString>),
+    /// It is behind an address.
+    Address(RemoteServer),
+}
+
+impl ServerAt {
+    /// Which server it is, across runs: the command line, or the address.
+    fn known_as(&self) -> String {
+        match self {
+            Self::Command(command) => {
+                let parts: Vec<_> = command.iter().map(|part| part.to_string_lossy()).collect();
+                parts.join(" ")
+            }
+            Self::Address(server) => server.known_as(),
+        }
+    }
+
+    /// What it is called until it introduces itself: its program without the folder, or the host.
+    fn name(&self) -> String {
+        match self {
+            Self::Command(command) => {
+                let program = command.first().map(Path::new);
+                let name = program.map(|program| program.file_name().unwrap_or(program.as_os_str()));
+                name.unwrap_or_default().to_string_lossy().into_owned()
+            }
+            Self::Address(server) => server.host().to_owned(),
+        }
+    }
 }
 
 /// Why the gate did not open, or ended otherwise than by its client.
@@ -128,6 +165,14 @@ pub enum GateError {
         /// Why.
         why: String,
     },
+    /// The server cannot be spoken to.
+    #[error("cannot speak to the server `{server}`: {why}")]
+    Unreachable {
+        /// The server.
+        server: String,
+        /// Why.
+        why: String,
+    },
     /// Signals cannot be received.
     #[error("cannot listen for signals: {0}")]
     Signals(#[source] io::Error),
@@ -155,19 +200,33 @@ pub struct Ended {
     pub signal: Option<StopSignal>,
 }
 
-/// Opens a run, starts the server, and relays between it and the client on standard input and output until
-/// either goes away or a signal arrives. The process should exit afterwards, without waiting for standard input.
+/// Opens a run, starts the server or prepares to speak to it, and relays between it and the client on standard input and
+/// output until either goes away or a signal arrives. The process should exit afterwards, without waiting for standard input.
 ///
 /// # Errors
 /// [`GateError`]. The server is not started unless the run is open.
 pub async fn run(options: GateOptions) -> Result<Ended, GateError> {
-    let (program, arguments) = options.command.split_first().ok_or(GateError::NoCommand)?;
-    let server = server_name(program);
+    if matches!(&options.server_at, ServerAt::Command(command) if command.is_empty()) {
+        return Err(GateError::NoCommand);
+    }
     // Before anything is started that a signal should end in good order.
-    let mut signals = StopSignals::listen().map_err(GateError::Signals)?;
-    let run = open_run(&options, &server).await?;
+    let signals = StopSignals::listen().map_err(GateError::Signals)?;
+    let run = open_run(&options).await?;
+    match &options.server_at {
+        ServerAt::Command(command) => in_front_of_command(&options, command, run, signals).await,
+        ServerAt::Address(server) => in_front_of_address(&options, server, run, signals).await,
+    }
+}
+
+async fn in_front_of_command(
+    options: &GateOptions,
+    command: &[OsString],
+    run: Run,
+    mut signals: StopSignals,
+) -> Result<Ended, GateError> {
+    let (server, known_as) = (options.server_at.name(), options.server_at.known_as());
     let opened = run.opened();
-    let confined = match opened.server.as_ref().map(|contain| Confined::new(contain, &options)) {
+    let confined = match opened.server.as_ref().map(|contain| Confined::new(contain, options)) {
         None => None,
         Some(Ok(confined)) => Some(confined),
         Some(Err(error)) => {
@@ -175,70 +234,89 @@ pub async fn run(options: GateOptions) -> Result<Ended, GateError> {
             return Err(error);
         }
     };
-    let mut starting = match &confined {
-        Some(confined) => {
-            let mut starting = Command::new(confined.program());
-            starting.args(confined.arguments(&options.command));
-            starting
-        }
-        None => {
-            let mut starting = Command::new(program);
-            starting.args(arguments);
-            starting
-        }
-    };
-    let spawned = starting
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .kill_on_drop(true)
-        .spawn()
-        .and_then(|mut child| match (child.stdin.take(), child.stdout.take()) {
-            (Some(input), Some(output)) => Ok((child, input, output)),
-            _ => Err(io::Error::other("it has no standard input or output")),
-        });
-    let (mut child, input, output) = match spawned {
-        Ok(spawned) => spawned,
+    let (mut child, input, output) = match start(command, confined.as_ref()) {
+        Ok(started) => started,
         Err(source) => {
             close(&run).await?;
             return Err(GateError::Spawn { server, source });
         }
     };
+    // A server that says it is one of these, and does not run contained, is another than was meant.
+    let uncontained = if confined.is_some() { Vec::new() } else { opened.contained_servers };
     let to_client = LineWriter::new(tokio::io::stdout());
-    let gate = Arc::new(Gate::new(
-        run,
-        command_line(&options.command),
-        server.clone(),
-        to_client,
-        LineWriter::new(input),
-        // A server that says it is one of these, and does not run contained, is another than was meant.
-        if confined.is_some() { Vec::new() } else { opened.contained_servers },
-    ));
+    let gate =
+        Gate::new(run, known_as.clone(), server.clone(), to_client, LineWriter::new(input), uncontained);
+    let gate = Arc::new(gate);
     let ended = conduct(&gate, stdin::reader(), output, signals.next(), &mut child, &server).await;
     if let Some(confined) = &confined {
-        confined.report(&gate.run, &command_line(&options.command)).await;
+        confined.report(&gate.run, &known_as).await;
     }
+    end(&gate, ended).await
+}
+
+async fn in_front_of_address(
+    options: &GateOptions,
+    server: &RemoteServer,
+    run: Run,
+    mut signals: StopSignals,
+) -> Result<Ended, GateError> {
+    let (name, known_as) = (options.server_at.name(), options.server_at.known_as());
+    let pipe = remote::pipe();
+    let to_client = LineWriter::new(tokio::io::stdout());
+    let uncontained = run.opened().contained_servers;
+    let gate = Gate::new(run, known_as, name.clone(), to_client, LineWriter::new(pipe.input), uncontained);
+    let gate = Arc::new(gate);
+    let mut remote = match Remote::start(server, Arc::clone(&gate), pipe.far) {
+        Ok(remote) => remote,
+        Err(why) => {
+            close(&gate.run).await?;
+            return Err(GateError::Unreachable { server: name, why });
+        }
+    };
+    let ended = conduct(&gate, stdin::reader(), pipe.output, signals.next(), &mut remote, &name).await;
+    end(&gate, ended).await
+}
+
+/// Closes the run.
+async fn end(gate: &Gate, ended: Result<Option<StopSignal>, GateError>) -> Result<Ended, GateError> {
     let closed = close(&gate.run).await;
     let signal = ended?;
     closed.map(|()| Ended { run: gate.run.id(), signal })
+}
+
+/// Starts a server, under its profile where it has one.
+fn start(command: &[OsString], confined: Option<&Confined>) -> io::Result<(Child, ChildStdin, ChildStdout)> {
+    let mut starting = match (confined, command) {
+        (Some(confined), _) => {
+            let mut starting = Command::new(confined.program());
+            starting.args(confined.arguments(command));
+            starting
+        }
+        (None, [program, arguments @ ..]) => {
+            let mut starting = Command::new(program);
+            starting.args(arguments);
+            starting
+        }
+        (None, []) => return Err(io::ErrorKind::InvalidInput.into()),
+    };
+    let mut child = starting
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .kill_on_drop(true)
+        .spawn()?;
+    match (child.stdin.take(), child.stdout.take()) {
+        (Some(input), Some(output)) => Ok((child, input, output)),
+        _ => Err(io::Error::other("it has no standard input or output")),
+    }
 }
 
 async fn close(run: &Run) -> Result<(), GateError> {
     run.close().await.map_err(GateError::Close)
 }
 
-/// The command and its arguments as one line: which server it is, across runs.
-fn command_line(command: &[OsString]) -> String {
-    let parts: Vec<_> = command.iter().map(|part| part.to_string_lossy()).collect();
-    parts.join(" ")
-}
-
-/// The command's name without its folder: what the server is called until it introduces itself.
-fn server_name(program: &OsString) -> String {
-    Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned()
-}
-
-async fn open_run(options: &GateOptions, server: &str) -> Result<Run, GateError> {
+async fn open_run(options: &GateOptions) -> Result<Run, GateError> {
+    let server = options.server_at.name();
     let bundle = match &options.bundle {
         None => None,
         Some(path) => {
@@ -251,17 +329,20 @@ async fn open_run(options: &GateOptions, server: &str) -> Result<Run, GateError>
         session: session_key::session_key(options.session.clone()),
         policy: options.policy.clone(),
         bundle: bundle.as_ref().map(|path| path.to_string_lossy().into_owned()),
-        client: Some(format!("portcullis mcp -- {server}")),
+        client: Some(match &options.server_at {
+            ServerAt::Command(_) => format!("portcullis mcp -- {server}"),
+            ServerAt::Address(_) => format!("portcullis mcp --url {server}"),
+        }),
         parent: options.parent,
-        server: Some(command_line(&options.command)),
-        server_name: Some(options.server.clone().unwrap_or_else(|| server.to_owned())),
+        server: Some(options.server_at.known_as()),
+        server_name: Some(options.server.clone().unwrap_or_else(|| server.clone())),
         server_profile: options.contain.clone(),
         server_place: Some(contained::place()),
         ..OpenRun::default()
     };
     let start = StartOptions { bundle, program: options.program.clone(), ..StartOptions::default() };
     let run = Run::open(&options.home, start, open).await;
-    run.map_err(|source| GateError::Run { server: server.to_owned(), source })
+    run.map_err(|source| GateError::Run { server, source })
 }
 
 /// The server's process, or what stands for it in a test.

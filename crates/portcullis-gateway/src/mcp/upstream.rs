@@ -23,8 +23,8 @@ use portcullis_wire::mcp::elicitation::shows_forms;
 use portcullis_wire::mcp::task::task_id;
 use portcullis_wire::mcp::{
     self, CANCELLED, TASKS_CANCEL, TASKS_GET, TASKS_RESULT, TASKS_UPDATE, TOOLS_CALL, TOOLS_LIST,
+    cancelled_request,
 };
-use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -389,13 +389,7 @@ async fn fail(gate: &Gate, id: &Id, call: &Call, why: &str) -> Result<(), Gone> 
 
 /// The client gives up a request.
 fn cancelled(gate: &Arc<Gate>, params: Option<&RawValue>) -> Cancelled {
-    #[derive(Deserialize)]
-    struct Named<'a> {
-        #[serde(borrow, rename = "requestId")]
-        request_id: &'a RawValue,
-    }
-    let named = params.and_then(|params| serde_json::from_str::<Named<'_>>(params.get()).ok());
-    let Some(id) = named.and_then(|named| Id::of(named.request_id)) else {
+    let Some(id) = cancelled_request(params) else {
         return Cancelled::Other;
     };
     let what = gate.calls.cancel(&id);

@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::time::Duration;
 
 use portcullis_core::id::RunId;
-use portcullis_gateway::mcp::{self, GateError, GateOptions};
+use portcullis_gateway::mcp::{self, GateError, GateOptions, RemoteServer, ServerAt};
 
 use crate::bundle::BundleArg;
 use crate::cli::Global;
@@ -18,6 +19,7 @@ Examples:
   portcullis mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/files
   portcullis mcp --bundle my-bundle --policy \"Strict Compliance Policy\" \\
       -- my-server --flag
+  portcullis mcp --url https://mcp.example.com/mcp
   portcullis mcp --contain project -- my-server
   portcullis mcp -- portcullis demo-server /tmp/workspace
 
@@ -26,8 +28,8 @@ running. Standard output belongs to the protocol; what the gate has to say goes 
 
 /// Put the gate in front of an MCP server
 ///
-/// Starts the server, and stands between it and the client on standard input and output. Calls of tools are
-/// judged and recorded before they reach the server; everything else passes untouched.
+/// Starts the server, or speaks to one over HTTP with `--url`, and stands between it and the client on standard input
+/// and output. Calls of tools are judged and recorded before they reach the server; everything else passes untouched.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -48,8 +50,14 @@ pub(crate) struct Args {
     /// Run the server under this profile of the bundle
     #[arg(long, value_name = "PROFILE")]
     contain: Option<String>,
+    /// The address of a server that speaks Streamable HTTP, in place of a command
+    #[arg(long, value_name = "URL", value_parser = RemoteServer::new, conflicts_with_all = ["contain", "command"])]
+    url: Option<RemoteServer>,
+    /// Seconds for which the server behind `--url` may say nothing while it works on a request
+    #[arg(long, value_name = "SECONDS", requires = "url", value_parser = clap::value_parser!(u32).range(1..))]
+    timeout: Option<u32>,
     /// The server and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present = "url", value_name = "CMD")]
     command: Vec<OsString>,
 }
 
@@ -58,13 +66,21 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         // Mistakes are shown with their places, here rather than as an answer of the daemon.
         args.bundle.open()?;
     }
+    let server_at = match args.url.clone() {
+        None => ServerAt::Command(args.command.clone()),
+        Some(mut server) => {
+            server.patience =
+                args.timeout.map_or(server.patience, |seconds| Duration::from_secs(seconds.into()));
+            ServerAt::Address(server)
+        }
+    };
     let options = GateOptions {
         home: global.home()?,
         bundle: args.bundle.folder().map(ToOwned::to_owned),
         policy: args.policy.clone(),
         session: args.session.clone(),
         parent: args.parent,
-        command: args.command.clone(),
+        server_at,
         server: args.server.clone(),
         contain: args.contain.clone(),
         program: None,

@@ -67,6 +67,8 @@ mod peers;
 #[cfg(test)]
 mod peers_kept;
 #[cfg(test)]
+mod peers_remote;
+#[cfg(test)]
 mod peers_work;
 #[cfg(test)]
 mod policy;

@@ -72,7 +72,7 @@ impl Stage {
     }
 
     /// Command line of an npm server, or of the one of the Python SDK that counts.
-    fn server(&self, name: &str) -> Vec<String> {
+    pub(crate) fn server(&self, name: &str) -> Vec<String> {
         if name == "counting" {
             let python = self.peers.join("python/bin/python").display().to_string();
             let script = root().join("peers/counting.py").display().to_string();

@@ -1,0 +1,303 @@
+//! What a remote server answers, as lines for the gate.
+//!
+//! An answer is one JSON message, or a stream of events each of which is one. A message that comes where it must not come is
+//! dropped, and an answer that lacks what was asked for is a [`Failure`].
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Limited};
+use hyper::Response;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use portcullis_wire::jsonrpc::{Id, MESSAGE_BYTES_MAX, Message, peek};
+use portcullis_wire::mcp::hello::read_hello;
+use portcullis_wire::mcp::{INITIALIZE, TOOLS_LIST};
+use portcullis_wire::sse::{Event, EventDecoder};
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+use super::Shared;
+use super::connections::Answered;
+use super::failure::Failure;
+use crate::mcp::gate::shown;
+
+/// Longest body of an HTTP error that is read, in bytes, and for how long.
+const ERROR_BYTES_MAX: usize = 64 * 1024;
+const ERROR_READ_MAX: Duration = Duration::from_secs(5);
+/// How long a stream that has told its response may take to end; later its connection is not kept.
+const STREAM_ENDS_MAX: Duration = Duration::from_millis(200);
+
+/// What an answer has to bring.
+#[derive(Debug)]
+pub(super) struct Pending {
+    /// The requests without a response.
+    pub(super) asked: Vec<Id>,
+    /// The method, where there is one request.
+    pub(super) method: Option<String>,
+    /// It is of a revision without sessions, in which servers ask nothing.
+    pub(super) stateless: bool,
+    /// Where the responses go: to the gate, or here.
+    pub(super) kept: Option<Vec<Vec<u8>>>,
+    /// The last id of the stream, by which it can be taken up again.
+    pub(super) last_event: Option<String>,
+    /// How long to wait before.
+    pub(super) retry_ms: Option<u64>,
+}
+
+impl Pending {
+    pub(super) fn new(asked: Vec<Id>, method: Option<String>, stateless: bool) -> Self {
+        Self { asked, method, stateless, kept: None, last_event: None, retry_ms: None }
+    }
+}
+
+/// The kind of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Json,
+    Stream,
+}
+
+/// The kind that the headers of an answer say.
+pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Failure> {
+    let identity = |value: &hyper::header::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if !headers.get_all(CONTENT_ENCODING).iter().all(identity) {
+        return Err(Failure::ContentEncoding);
+    }
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(value), None) = (types.next(), types.next()) else { return Err(Failure::ContentType) };
+    let text = value.to_str().map_err(|_| Failure::ContentType)?.to_ascii_lowercase();
+    let (essence, parameters) = text.split_once(';').unwrap_or((&text, ""));
+    let charset = parameters.split(';').filter_map(|parameter| parameter.trim().strip_prefix("charset="));
+    if charset.into_iter().any(|charset| !matches!(charset.trim_matches('"'), "utf-8" | "utf8")) {
+        return Err(Failure::ContentType);
+    }
+    match essence.trim() {
+        "application/json" => Ok(Kind::Json),
+        "text/event-stream" => Ok(Kind::Stream),
+        _ => Err(Failure::ContentType),
+    }
+}
+
+impl Shared {
+    /// Reads the answer to a request until everything that was asked for was told.
+    pub(super) async fn read_answer(
+        &self,
+        answered: Answered,
+        pending: &mut Pending,
+        patience: Duration,
+    ) -> Result<(), Failure> {
+        let Answered { response, sender } = answered;
+        match kind(response.headers())? {
+            Kind::Json => {
+                let body = timeout(patience, collect(response, MESSAGE_BYTES_MAX)).await;
+                let body = body.map_err(|_| Failure::Silent(patience))??;
+                self.connections.keep(sender);
+                self.deliver(&body, pending, Kind::Json).await?;
+            }
+            Kind::Stream => {
+                let mut body = response.into_body();
+                self.read_stream(&mut body, pending, Some(patience)).await?;
+                if pending.asked.is_empty() {
+                    let connections = std::sync::Arc::clone(&self.connections);
+                    tokio::spawn(async move {
+                        let ends = async { while let Some(Ok(_)) = body.frame().await {} };
+                        if timeout(STREAM_ENDS_MAX, ends).await.is_ok() {
+                            connections.keep(sender);
+                        }
+                    });
+                }
+            }
+        }
+        match pending.asked.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::NoResponse),
+        }
+    }
+
+    /// Reads a stream of events until everything that was asked for was told, or it ends. Without `patience`, it may say
+    /// nothing for any length of time.
+    pub(super) async fn read_stream(
+        &self,
+        body: &mut Incoming,
+        pending: &mut Pending,
+        patience: Option<Duration>,
+    ) -> Result<(), Failure> {
+        let listens = pending.asked.is_empty();
+        let mut decoder = EventDecoder::new(MESSAGE_BYTES_MAX);
+        loop {
+            let frame = match patience {
+                Some(patience) => {
+                    timeout(patience, body.frame()).await.map_err(|_| Failure::Silent(patience))?
+                }
+                None => body.frame().await,
+            };
+            let Some(frame) = frame else { return Ok(()) };
+            let frame = frame.map_err(|error| Failure::broken(&error))?;
+            let Ok(bytes) = frame.into_data() else { continue };
+            decoder.feed(&bytes);
+            while let Some(event) =
+                decoder.next_event().map_err(|error| Failure::Broken(error.to_string()))?
+            {
+                pending.last_event.clone_from(&event.id);
+                self.event(event, pending).await?;
+                if pending.asked.is_empty() && !listens {
+                    return Ok(());
+                }
+            }
+            pending.retry_ms = decoder.retry_ms();
+        }
+    }
+
+    async fn event(&self, event: Event, pending: &mut Pending) -> Result<(), Failure> {
+        match event.kind.as_deref() {
+            None | Some("message") if event.data.is_empty() => Ok(()),
+            None | Some("message") => self.deliver(&event.data, pending, Kind::Stream).await,
+            Some(kind) => {
+                tracing::warn!("an event of the server was dropped: its kind is `{}`", kind.escape_debug());
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives a message to the gate, which judges it, or keeps it where the gate itself asked.
+    async fn deliver(&self, body: &[u8], pending: &mut Pending, from: Kind) -> Result<(), Failure> {
+        let line = one_line(body)?;
+        let message = peek(&line).map_err(|error| Failure::NotAResponse(error.to_string()))?;
+        let mut changed = None;
+        match &message {
+            Message::Response { id, result, .. } => {
+                let Some(at) = pending.asked.iter().position(|asked| asked == id) else {
+                    tracing::warn!(
+                        "a response from the server was dropped: it answers another request than this stream is for"
+                    );
+                    return Ok(());
+                };
+                if let (Some(result), Some(method)) = (result, pending.method.as_deref()) {
+                    changed = self.noted(method, &line, result)?;
+                }
+                pending.asked.remove(at);
+            }
+            Message::Batch(elements) => {
+                for element in elements {
+                    if let Ok(Message::Response { id, .. }) = peek(element.get().as_bytes()) {
+                        pending.asked.retain(|asked| *asked != id);
+                    }
+                }
+            }
+            Message::Request { .. } if pending.stateless => {
+                tracing::warn!(
+                    "a request from the server was dropped: this revision has none: {}",
+                    shown(&line)
+                );
+                return Ok(());
+            }
+            Message::Request { .. } | Message::Notification { .. } if from == Kind::Json => {
+                return Err(Failure::NotAResponse("it is a message of its own".to_owned()));
+            }
+            Message::Request { .. } | Message::Notification { .. } => {}
+        }
+        let line = changed.as_deref().unwrap_or(&line);
+        match &mut pending.kept {
+            Some(kept) => kept.push(line.to_vec()),
+            None => {
+                if self.to_gate.line(line).await.is_err() {
+                    tracing::debug!("the gate has closed before a message of the server came");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what a result says that later requests need. Returns the line that goes on in its place.
+    fn noted(&self, method: &str, line: &[u8], result: &RawValue) -> Result<Option<Vec<u8>>, Failure> {
+        match method {
+            INITIALIZE => {
+                let hello = read_hello(result).map_err(|error| Failure::NotAResponse(error.to_string()))?;
+                self.session_speaks(hello.version.map(std::borrow::Cow::into_owned));
+                Ok(None)
+            }
+            TOOLS_LIST => Ok(self.arguments.learn(line, result)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether an HTTP error brings a response of the protocol, which is then passed on.
+    pub(super) async fn read_error(&self, answered: Answered, pending: &mut Pending) -> bool {
+        let Answered { response, sender } = answered;
+        if kind(response.headers()) != Ok(Kind::Json) {
+            return false;
+        }
+        let Ok(Ok(body)) = timeout(ERROR_READ_MAX, collect(response, ERROR_BYTES_MAX)).await else {
+            return false;
+        };
+        self.connections.keep(sender);
+        let (Ok(line), [id]) = (one_line(&body), pending.asked.as_slice()) else { return false };
+        match peek(&line) {
+            Ok(Message::Response { id: answers, error: Some(_), .. }) if answers == *id => {}
+            _ => return false,
+        }
+        self.deliver(&body, pending, Kind::Json).await.is_ok() && pending.asked.is_empty()
+    }
+}
+
+/// A body as one line: line ends between the tokens of JSON become spaces. Within strings there are none.
+fn one_line(body: &[u8]) -> Result<Vec<u8>, Failure> {
+    let not_json = |error: &dyn std::fmt::Display| Failure::NotAResponse(error.to_string());
+    let text = std::str::from_utf8(body).map_err(|error| not_json(&error))?;
+    if !body.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+        return Ok(body.to_vec());
+    }
+    // Refuses a line end within a string, which the replacement would hide.
+    serde_json::from_str::<&RawValue>(text).map_err(|_| not_json(&"it is no JSON"))?;
+    Ok(body.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect())
+}
+
+async fn collect(response: Response<Incoming>, bytes_max: usize) -> Result<Bytes, Failure> {
+    let body = Limited::new(response.into_body(), bytes_max).collect().await;
+    let body = body.map_err(|error| match error.downcast::<http_body_util::LengthLimitError>() {
+        Ok(_) => Failure::TooLong(bytes_max),
+        Err(error) => Failure::Broken(error.to_string()),
+    })?;
+    Ok(body.to_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_body_becomes_one_line() {
+        assert_eq!(one_line(b"{\r\n \"a\": \"b\\n\"\n}\n").unwrap(), b"{   \"a\": \"b\\n\" } ");
+        assert_eq!(one_line(b"{}").unwrap(), b"{}");
+        for wrong in [b"{\"a\": \"b\nc\"}".as_slice(), b"\xff", b"{}\n{}"] {
+            assert!(one_line(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_kind_of_a_body_is_certain_or_it_is_refused() {
+        let of = |types: &[&'static str], encoding: Option<&'static str>| {
+            let mut headers = HeaderMap::new();
+            for value in types {
+                headers.append(CONTENT_TYPE, HeaderValue::from_static(value));
+            }
+            encoding.map(|encoding| headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding)));
+            kind(&headers)
+        };
+        assert_eq!(of(&["application/json"], None), Ok(Kind::Json));
+        assert_eq!(of(&["Application/JSON; charset=\"UTF-8\""], Some("identity")), Ok(Kind::Json));
+        assert_eq!(of(&["text/event-stream;charset=utf-8"], None), Ok(Kind::Stream));
+        for wrong in [
+            &["text/html"][..],
+            &[],
+            &["application/json", "text/event-stream"],
+            &["application/json; charset=utf-16"],
+            &["application/jsonp"],
+        ] {
+            assert_eq!(of(wrong, None), Err(Failure::ContentType), "{wrong:?}");
+        }
+        assert_eq!(of(&["application/json"], Some("gzip")), Err(Failure::ContentEncoding));
+    }
+}

@@ -1,0 +1,108 @@
+//! Connections to one server, kept while they last.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use http_body_util::Full;
+use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::client::conn::http1::SendRequest;
+use hyper::{Request, Response};
+use tokio::time::timeout;
+
+use super::failure::Failure;
+use crate::origin::Origin;
+
+/// How long making a connection may take.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
+/// Idle connections that are kept, and for how long: servers close theirs after five seconds and more.
+const IDLE_MAX: usize = 16;
+const IDLE_LASTS: Duration = Duration::from_secs(30);
+
+type Sender = SendRequest<Full<Bytes>>;
+
+#[derive(Debug)]
+pub(super) struct Connections {
+    origin: Origin,
+    idle: Mutex<Vec<(Sender, Instant)>>,
+}
+
+/// An answer whose body is still to be read.
+pub(super) struct Answered {
+    pub(super) response: Response<Incoming>,
+    /// The connection, to be [kept](Connections::keep) once the body was read to its end.
+    pub(super) sender: Sender,
+}
+
+impl Connections {
+    pub(super) fn new(origin: Origin) -> Self {
+        Self { origin, idle: Mutex::default() }
+    }
+
+    pub(super) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Sends a request, once. A connection that the server had closed is replaced only where nothing of the request was
+    /// written on it.
+    pub(super) async fn send(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        patience: Duration,
+    ) -> Result<Answered, Failure> {
+        while let Some(mut sender) = self.kept() {
+            if sender.ready().await.is_err() {
+                continue;
+            }
+            match timeout(patience, sender.try_send_request(request)).await {
+                Err(_) => return Err(Failure::Silent(patience)),
+                Ok(Ok(response)) => return Ok(Answered { response, sender }),
+                Ok(Err(mut error)) => match error.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(Failure::broken(&error.into_error())),
+                },
+            }
+        }
+        let connected = timeout(CONNECT_MAX, self.origin.connect()).await;
+        let mut sender = match connected {
+            Ok(Ok(sender)) => sender,
+            Ok(Err(error)) => return Err(Failure::NotSent(error.to_string())),
+            Err(_) => {
+                return Err(Failure::NotSent(format!("no connection within {} s", CONNECT_MAX.as_secs())));
+            }
+        };
+        match timeout(patience, sender.try_send_request(request)).await {
+            Err(_) => Err(Failure::Silent(patience)),
+            Ok(Ok(response)) => Ok(Answered { response, sender }),
+            Ok(Err(mut error)) => Err(match error.take_message() {
+                Some(_) => Failure::NotSent(error.into_error().to_string()),
+                None => Failure::broken(&error.into_error()),
+            }),
+        }
+    }
+
+    fn kept(&self) -> Option<Sender> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let (sender, since) = idle.pop()?;
+            if since.elapsed() < IDLE_LASTS && !sender.is_closed() {
+                return Some(sender);
+            }
+        }
+    }
+
+    /// Keeps a connection whose answer has no body.
+    pub(super) fn keep_if_empty(&self, answered: Answered) {
+        if answered.response.body().is_end_stream() {
+            self.keep(answered.sender);
+        }
+    }
+
+    /// Keeps a connection on which an answer was read to its end.
+    pub(super) fn keep(&self, sender: Sender) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|(sender, since)| since.elapsed() < IDLE_LASTS && !sender.is_closed());
+        if idle.len() < IDLE_MAX && !sender.is_closed() {
+            idle.push((sender, Instant::now()));
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What can go wrong with a remote server, and what is known of a call then.
+
+use std::time::Duration;
+
+use portcullis_core::event::OutcomeStatus;
+
+/// Why a request got no answer that can be passed on. The words are the gate's own: what the server says is in the log
+/// alone, because nobody has judged it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Failure {
+    /// Nothing of the request was sent.
+    #[error("cannot be reached: {0}")]
+    NotSent(String),
+    /// No byte came for so long.
+    #[error("said nothing for {} s", .0.as_secs())]
+    Silent(Duration),
+    /// The connection broke, or what came on it is no HTTP.
+    #[error("broke off its answer ({0})")]
+    Broken(String),
+    /// The answer ended without the response.
+    #[error("ended its answer without a response to the request")]
+    NoResponse,
+    /// An HTTP error.
+    #[error("refused the request with HTTP status {0}")]
+    Status(u16),
+    /// It does not know the session any more, and a new one could not be opened.
+    #[error("no longer knows this session, and no new one could be opened: {0}")]
+    SessionLost(String),
+    /// It wants credentials, or others.
+    #[error("wants credentials (HTTP status {status}){}", .advice.as_deref().unwrap_or_default())]
+    Unauthorised {
+        /// 401 or 403.
+        status: u16,
+        /// What to do about it.
+        advice: Option<String>,
+    },
+    /// It sends its clients elsewhere.
+    #[error(
+        "redirects to another address, which is not followed; see the gate's log, and give that address if it is right"
+    )]
+    Redirected,
+    /// The answer is of another kind.
+    #[error("answered with a content type other than JSON or an event stream")]
+    ContentType,
+    /// The answer is encoded.
+    #[error("answered with a content encoding that was not asked for")]
+    ContentEncoding,
+    /// The answer is too long.
+    #[error("answered with more than the limit of {0} bytes")]
+    TooLong(usize),
+    /// The answer is not what it has to be.
+    #[error("answered with something that is no response to the request: {0}")]
+    NotAResponse(String),
+    /// The request cannot be put in HTTP.
+    #[error("was not asked: {0}")]
+    Unfit(String),
+}
+
+impl Failure {
+    pub(super) fn broken(error: &hyper::Error) -> Self {
+        // The message of the parser says where it stopped and repeats nothing of what it read.
+        Self::Broken(error.to_string())
+    }
+
+    /// What is known of a call that ended so.
+    pub(super) fn status(&self) -> OutcomeStatus {
+        match self {
+            Self::NotSent(_) | Self::Unfit(_) => OutcomeStatus::NotExecuted,
+            Self::Silent(_) => OutcomeStatus::Timeout,
+            Self::Status(400..=499) | Self::Unauthorised { .. } | Self::Redirected | Self::SessionLost(_) => {
+                OutcomeStatus::Error
+            }
+            _ => OutcomeStatus::Unknown,
+        }
+    }
+}
