@@ -16,6 +16,7 @@ pub mod headers;
 pub mod hello;
 mod joined;
 pub mod list;
+pub mod replace;
 pub mod result;
 pub mod task;
 mod text;

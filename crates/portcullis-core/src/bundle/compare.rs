@@ -22,7 +22,8 @@ use serde::Serialize;
 
 use super::{
     AccessSettings, AnchorTime, AuthoritySettings, Bundle, Citations, EffectSettings, EngineSettings,
-    LedgerSettings, MonitorSettings, Programs, Scores, VerificationSettings, WorkSettings,
+    FlowSettings, LedgerSettings, LoopSettings, MonitorSettings, Programs, Scores, VerificationSettings,
+    WorkSettings,
 };
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -87,6 +88,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
         registry: _,
         effects,
         contain,
+        servers,
         ledger,
         work,
         loops,
@@ -126,11 +128,10 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.tools(old, new);
     found.effects(effects, &new.effects);
     found.contain(contain, &new.contain);
+    found.servers(servers, &new.servers);
     found.ledger(ledger, &new.ledger);
     found.work(*work, new.work);
-    found.limit("[loops] alike", some(loops.alike), some(new.loops.alike));
-    found.limit("[loops] denials", some(loops.denials), some(new.loops.denials));
-    found.flag("[flow] strict", flow.strict, new.flow.strict, true);
+    found.loops_and_flow((loops, flow), (&new.loops, &new.flow));
     found.sequences(sequences, &new.sequences);
     found.authority(authority, &new.authority);
     found.verification(verification.as_ref(), new.verification.as_ref());
@@ -180,6 +181,12 @@ fn around_difference(old: &str, new: &str) -> (String, String) {
 struct Found(Vec<Difference>);
 
 impl Found {
+    fn loops_and_flow(&mut self, old: (&LoopSettings, &FlowSettings), new: (&LoopSettings, &FlowSettings)) {
+        self.limit("[loops] alike", some(old.0.alike), some(new.0.alike));
+        self.limit("[loops] denials", some(old.0.denials), some(new.0.denials));
+        self.flag("[flow] strict", old.1.strict, new.1.strict, true);
+    }
+
     fn push(&mut self, part: impl Into<String>, old: String, new: String, direction: Direction) {
         let (old, new) = around_difference(&old, &new);
         self.0.push(Difference { part: part.into(), old, new, direction, access: false });

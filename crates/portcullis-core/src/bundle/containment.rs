@@ -27,6 +27,7 @@ use serde_json::Value;
 use super::diagnostic::Diagnostic;
 use super::placed::{Placed, placed};
 use super::profiles::{self, Stated, built_in_profile};
+use super::servers::{self, McpServer};
 use super::snapshot::Bundle;
 use super::toml_table::{Field, File, Table};
 use crate::action::Action;
@@ -251,9 +252,9 @@ impl ContainSettings {
 }
 
 /// What was read, and the tools that it names.
-pub(super) type Read = (ContainSettings, Vec<Placed<String>>);
+pub(super) type Read = (ContainSettings, Vec<Placed<String>>, BTreeMap<String, McpServer>);
 
-/// Takes the three tables out of the main file.
+/// Takes the three tables out of the main file, with where servers are.
 pub(super) fn read(file: &File<'_>, main: &mut Table<'_, '_>) -> Read {
     let mut stated = BTreeMap::new();
     let mut places = BTreeMap::new();
@@ -265,26 +266,32 @@ pub(super) fn read(file: &File<'_>, main: &mut Table<'_, '_>) -> Read {
         places.insert(name.value.clone(), (file.at(name.span, ""), false));
         stated.insert(name.value, Stated::read(file, table));
     }
-    let mut servers = Vec::new();
+    let mut contained = Vec::new();
+    let (mut mcp_servers, mut server_places) = (BTreeMap::new(), BTreeMap::new());
     for (name, mut table) in limited(file, main.named_tables("server"), "servers") {
         check_name(file, &name);
-        servers.extend(table.table("contain").map(|table| (name, table)));
+        if let Some(server) = servers::read(file, &name, &mut table) {
+            server_places.insert(name.value.clone(), file.at(name.span.clone(), ""));
+            mcp_servers.insert(name.value.clone(), server);
+        }
+        contained.extend(table.table("contain").map(|table| (name, table)));
         table.finish();
     }
+    servers::check(file, &mcp_servers, &server_places);
     let mut settings = ContainSettings::default();
     for profile in stated.values() {
         mark(&mut places, profile.extends.as_ref().map(|extends| extends.value.as_str()));
     }
     settings.profiles = profiles::flat(file, &stated);
     settings.places = places;
-    settings.servers = servers
+    settings.servers = contained
         .into_iter()
         .filter_map(|(name, table)| {
             Some((name.value.clone(), server(file, &name.value, table, &stated, &mut settings)?))
         })
         .collect();
     let tools = main.table("contain").map(|table| contain(file, table, &mut settings)).unwrap_or_default();
-    (settings, tools)
+    (settings, tools, mcp_servers)
 }
 
 /// `[contain]`; the tools that it names.

@@ -402,6 +402,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         registry,
         effects,
         contain: main.contain.0,
+        servers: main.contain.2,
         ledger: main.ledger,
         work: main.work,
         loops: main.loops,

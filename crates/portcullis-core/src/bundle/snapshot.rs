@@ -20,6 +20,7 @@ use super::models::CallModels;
 use super::monitors::MonitorSettings;
 use super::programs::Programs;
 use super::scores::Scores;
+use super::servers::McpServer;
 use super::settings::{AccessSettings, EffectSettings};
 use super::verification::VerificationSettings;
 use super::work::WorkSettings;
@@ -54,6 +55,8 @@ pub struct Bundle {
     pub effects: EffectSettings,
     /// What runs contained, and how.
     pub contain: ContainSettings,
+    /// MCP servers that the daemon puts the gate in front of, by their names.
+    pub servers: BTreeMap<String, McpServer>,
     /// What is stored.
     pub ledger: LedgerSettings,
     /// How far work items go without a person.

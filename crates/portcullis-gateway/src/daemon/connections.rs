@@ -28,8 +28,8 @@ pub(super) struct Limits {
     head: Duration,
 }
 
-/// Connections over TCP.
-pub(super) const TCP: Limits = Limits { at_once: 192, head: SILENT };
+/// Connections over TCP: an MCP client holds one for what its servers say of themselves.
+pub(super) const TCP: Limits = Limits { at_once: 2048, head: SILENT };
 /// Connections over the Unix socket: each surface holds one, and one for each call that waits.
 pub(super) const UNIX: Limits = Limits { at_once: 512, head: SILENT };
 /// How long a client that is alive may say nothing.

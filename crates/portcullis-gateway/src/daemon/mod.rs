@@ -19,6 +19,7 @@ mod kept;
 mod listen;
 mod log;
 pub mod mark;
+mod mcp;
 mod openapi;
 mod postconditions;
 mod queries;
@@ -103,6 +104,8 @@ struct Shared {
     webhooks: Arc<webhooks::Webhooks>,
     /// The console, where one is served.
     console: Option<Arc<console::Console>>,
+    /// The clients of `/mcp`.
+    mcp: Arc<crate::mcp::endpoint::Endpoint>,
     /// Why the log does not go on, or `None` if it does, or where it waits.
     log_failure: tokio::sync::watch::Receiver<Option<String>>,
 }

@@ -11,6 +11,7 @@ use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
+use axum::routing::any;
 use axum::{Json, Router};
 use hyper::body::Frame;
 use portcullis_session::error::SessionError;
@@ -33,6 +34,7 @@ use super::governance;
 use super::hooks;
 use super::kept;
 use super::log;
+use super::mcp;
 use super::openapi::{self, Routes};
 use super::queries;
 use super::tools as tool_changes;
@@ -86,7 +88,10 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Shared> for JsonBody<T> {
 }
 
 /// Room for a long body, held while it is read: what all callers together send stays within a budget.
-async fn room_for(headers: &HeaderMap, shared: &Shared) -> Result<Option<OwnedSemaphorePermit>, Failure> {
+pub(super) async fn room_for(
+    headers: &HeaderMap,
+    shared: &Shared,
+) -> Result<Option<OwnedSemaphorePermit>, Failure> {
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     // A body that does not say how long it is may be as long as any.
     let bytes = length.unwrap_or(api::REQUEST_BYTES_MAX).min(api::REQUEST_BYTES_MAX);
@@ -115,6 +120,8 @@ impl<T: DeserializeOwned> JsonBody<T> {
 pub(super) fn router(shared: Shared) -> Router {
     table(Routes::Served(Box::default()))
         .into_router()
+        .route("/mcp", any(mcp::all))
+        .route("/mcp/{server}", any(mcp::one))
         .fallback(|| async {
             Failure::not_found("there is no such path; the API is described in docs/http-api.md")
         })

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware;
+use portcullis_core::bundle::Bundle;
 use portcullis_ledger::log::{LogError, LogPlaces, LogThread, Round, check_standing};
 use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
@@ -72,25 +73,24 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     let bundles =
         bundles(&options, given.as_deref())?.with_shipped(shipped::DEVELOPER, shipped::developer_bundle());
     let (source, bundle) = bundles.get(None)?;
-    if let Some(address) = options.http.filter(|address| !address.ip().is_loopback())
-        && bundle.credentials.is_empty()
-    {
-        return Err(DaemonError::Exposed(address));
-    }
+    check_exposed(options.http, &bundle)?;
     let ledger = open_store(&options.home)?;
     let (failed, log_failure) = watch::channel(None);
     let log = log_thread(options.home.store().log(), failed)?;
     ledger.set_anchor(log.anchor());
-    let gate = Gate::extended(ledger, bundles, extensions);
-    let gate = gate.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
+    let failed_at_home = |source| DaemonError::Io { path: options.home.path().to_owned(), source };
+    let gate = Gate::extended(ledger, bundles, extensions).map_err(failed_at_home)?;
     own.answer_for(&gate);
     tell_freezes(&gate).await?;
     let listings = Arc::new(Listings::at(options.home.listings()));
-    let own_state = options.home.path().display().to_string();
     let console = console::listen(options.console.as_ref(), &options.home, tally).await?;
     let shared = Shared {
         gate: Arc::clone(&gate),
-        local: Local::new(Arc::clone(&gate), Arc::clone(&listings), Some(own_state)),
+        local: Local::new(
+            Arc::clone(&gate),
+            Arc::clone(&listings),
+            Some(options.home.path().display().to_string()),
+        ),
         credentials: Arc::new(credentials),
         home: Arc::new(options.home.clone()),
         controls,
@@ -103,9 +103,10 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
         queue: Arc::default(),
         webhooks: Arc::default(),
         console: console.as_ref().map(console::Listening::console),
+        mcp: Arc::default(),
         log_failure,
     };
-    let router = routes::router(shared.clone());
+    let (router, mcp) = (routes::router(shared.clone()), Arc::clone(&shared.mcp));
     // Before anyone can open a run that a signal would leave unclosed.
     let signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     let socket = hold.listen()?;
@@ -124,6 +125,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     info!("stopping");
     // The streams first, so that none is waited for.
     let pages = pages.map(|(close, pages)| (close.send_replace(true), pages).1);
+    mcp.end_all();
     gate.close_all().await;
     // Those who wait for an approver are not waited for.
     let _ = stop.send(true);
@@ -135,6 +137,14 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     // Last, so that the ends of the runs that were just closed are in the log.
     drop(log);
     Ok(())
+}
+
+/// Refuses an address that others can reach where every credential is one of this machine.
+fn check_exposed(http: Option<SocketAddr>, bundle: &Bundle) -> Result<(), DaemonError> {
+    match http.filter(|address| !address.ip().is_loopback() && bundle.credentials.is_empty()) {
+        Some(address) => Err(DaemonError::Exposed(address)),
+        None => Ok(()),
+    }
 }
 
 /// What goes on beside the requests until the daemon stops.

@@ -15,7 +15,6 @@ use portcullis_core::denial::{Denial, DenialClass};
 use portcullis_core::display::{block, line};
 use portcullis_core::id::ActionId;
 use portcullis_session::engine::Reach;
-use portcullis_session::surface::Surface as _;
 use portcullis_wire::jsonrpc::Id;
 use portcullis_wire::mcp::elicitation::{self, Answer};
 use serde_json::value::RawValue;
@@ -25,8 +24,9 @@ use tokio::time::{sleep, timeout};
 
 use super::calls::Call;
 use super::gate::Gate;
-use crate::api::{ProposeAction, ReportConfirmation, ReportInput, Role, code};
-use crate::client::{ClientError, Proposed, Stopped};
+use super::gated_run::GatedRunError;
+use crate::api::{ProposeAction, ReportConfirmation, ReportInput, Role};
+use crate::client::{Proposed, Stopped};
 
 /// How the id of a question begins. The rest is random, so that nobody can answer what was not asked.
 const PREFIX: &str = "portcullis-ask-";
@@ -112,7 +112,7 @@ pub(super) async fn clarified(
     call: &Call,
     proposal: ProposeAction,
     mut proposed: Proposed,
-) -> Result<Proposed, ClientError> {
+) -> Result<Proposed, GatedRunError> {
     let questions = &gate.questions;
     if !questions.shows_forms.load(Ordering::Relaxed) || !gate.asks_in_requests() || call.with_result_type {
         return Ok(proposed);
@@ -191,11 +191,11 @@ fn shown(gate: &Gate, proposal: &ProposeAction, denial: &Denial) -> String {
 }
 
 /// Records the yes. `Some` says why the call is not judged again.
-async fn confirm(gate: &Gate, action: ActionId, text: String) -> Result<Option<String>, ClientError> {
+async fn confirm(gate: &Gate, action: ActionId, text: String) -> Result<Option<String>, GatedRunError> {
     match gate.run.confirm(ReportConfirmation { action, text }).await {
         Ok(judged) if judged.enforced.proceeds() => Ok(None),
         Ok(judged) => Ok(Some(format!("the user's answer is withheld by `{}`", judged.verdict))),
-        Err(error) if error.code() == Some(code::NOT_ASKED) => {
+        Err(error) if error.is_not_asked() => {
             Ok(Some("the user's answer came after the run went on".to_owned()))
         }
         Err(error) => Err(error),
@@ -203,7 +203,7 @@ async fn confirm(gate: &Gate, action: ActionId, text: String) -> Result<Option<S
 }
 
 /// Records the no, and says what the agent is told of it.
-async fn said_no(gate: &Gate, words: String) -> Result<String, ClientError> {
+async fn said_no(gate: &Gate, words: String) -> Result<String, GatedRunError> {
     let input = ReportInput { text: words.clone(), role: Role::User, reach: Reach::Withhold };
     let judged = gate.run.input(input).await?;
     Ok(match judged.enforced.proceeds() {

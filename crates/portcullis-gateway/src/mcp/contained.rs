@@ -10,12 +10,11 @@ use portcullis_contain::{Contained, Missing, Observed, Profile, probe, settle};
 use portcullis_core::event::Place;
 use portcullis_core::id::Digest;
 use portcullis_session::engine::{Contain, Ticket};
-use portcullis_session::surface::Surface as _;
 use tempfile::TempDir;
 
-use super::{GateError, GateOptions};
+use super::GateError;
+use super::gated_run::GatedRun;
 use crate::api::ReportObserved;
-use crate::client::Run;
 
 /// Most bytes of what was observed.
 const OBSERVED_BYTES_MAX: u64 = 16 << 20;
@@ -37,14 +36,14 @@ impl Confined {
     ///
     /// # Errors
     /// [`GateError::Contain`]: the profile cannot be had here.
-    pub(super) fn new(contain: &Contain, options: &GateOptions) -> Result<Self, GateError> {
+    pub(super) fn new(contain: &Contain, gate_program: Option<&Path>) -> Result<Self, GateError> {
         let wrong = |why: String| GateError::Contain { profile: contain.profile.name.clone(), why };
         let io = |error: std::io::Error| wrong(error.to_string());
         let settled = settle(contain.profile.clone(), home().as_deref(), Missing::Refused);
         let settled = settled.map_err(|error| wrong(error.to_string()))?;
-        check(&settled, options).map_err(wrong)?;
-        let program = match &options.program {
-            Some(program) => program.clone(),
+        check(&settled, gate_program).map_err(wrong)?;
+        let program = match gate_program {
+            Some(program) => program.to_owned(),
             None => std::env::current_exe().map_err(io)?,
         };
         Ok(Self {
@@ -57,7 +56,7 @@ impl Confined {
     }
 
     /// Reports what was observed, once it has ended. Nothing was, where it was killed or never ran.
-    pub(super) async fn report(&self, run: &Run, command: &str) {
+    pub(super) async fn report(&self, run: &GatedRun, command: &str) {
         let Some(observed) = read(&self.observed_file()) else {
             tracing::warn!("what the server did while it ran contained is not known");
             return;
@@ -97,11 +96,11 @@ impl Confined {
 }
 
 /// Whether the server can run so: its client is answered before anything else is begun.
-fn check(profile: &Profile, options: &GateOptions) -> Result<(), String> {
+fn check(profile: &Profile, gate_program: Option<&Path>) -> Result<(), String> {
     if let Some(missing) = profile.write.iter().find(|path| !path.exists()) {
         return Err(format!("`{}` does not exist", missing.display()));
     }
-    let contained = match options.program.as_deref().and_then(Path::parent) {
+    let contained = match gate_program.and_then(Path::parent) {
         Some(folder) => Contained::with_helper(&folder.join("portcullis-contain")),
         None => Contained::new(),
     };

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use portcullis_core::denial::Denial;
 use portcullis_core::event::{Enforced, OutcomeStatus};
 use portcullis_core::id::{ActionId, Digest, DigestBuilder};
-use portcullis_session::surface::Surface as _;
 use portcullis_trajectory::flow::is_word;
 use portcullis_wire::FieldError;
 use portcullis_wire::framing::LineSplitter;

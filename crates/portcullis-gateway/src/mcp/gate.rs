@@ -8,22 +8,22 @@ use std::time::Duration;
 use portcullis_core::event::OutcomeStatus;
 use portcullis_core::id::ActionId;
 use portcullis_session::engine::Reach;
-use portcullis_session::surface::Surface as _;
 use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Id, error_response};
 use portcullis_wire::mcp::V_2026_07_28;
 use portcullis_wire::mcp::elicitation::asks_in_requests;
 use serde_json::json;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufWriter};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::asking::Questions;
 use super::calls::{Calls, Open};
+use super::gated_run::{GatedRun, GatedRunError};
 use super::held::HeldCalls;
 use super::to_server::ToServer;
 use crate::api::{
     ObservationAnswer, ReportOutcome, ReportTold, ReportTools, ReportedTool, ToolsAnswer, UnreadableTool,
 };
-use crate::client::{ClientError, Run};
 
 /// Buffer of one direction, in bytes. Longer lines go around it.
 const WRITE_BUFFER_BYTES: usize = 64 * 1024;
@@ -31,7 +31,14 @@ const WRITE_BUFFER_BYTES: usize = 64 * 1024;
 const SHOWN_CHARS_MAX: usize = 120;
 
 /// Writes whole lines, and waits until the other side reads them, which is the back-pressure.
-pub(super) struct LineWriter(tokio::sync::Mutex<Option<BufWriter<Box<dyn AsyncWrite + Send + Unpin>>>>);
+pub(super) struct LineWriter(Way);
+
+enum Way {
+    /// Bytes; none once this end is closed.
+    Stream(tokio::sync::Mutex<Option<BufWriter<Box<dyn AsyncWrite + Send + Unpin>>>>),
+    /// Lines to somebody in this process.
+    Channel(mpsc::Sender<(usize, Vec<u8>)>, usize),
+}
 
 impl fmt::Debug for LineWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,12 +49,25 @@ impl fmt::Debug for LineWriter {
 impl LineWriter {
     pub(super) fn new(writer: impl AsyncWrite + Send + Unpin + 'static) -> Self {
         let writer: Box<dyn AsyncWrite + Send + Unpin> = Box::new(writer);
-        Self(tokio::sync::Mutex::new(Some(BufWriter::with_capacity(WRITE_BUFFER_BYTES, writer))))
+        let writer = BufWriter::with_capacity(WRITE_BUFFER_BYTES, writer);
+        Self(Way::Stream(tokio::sync::Mutex::new(Some(writer))))
+    }
+
+    /// Lines to somebody in this process, who is told by the number from whom they are.
+    pub(super) fn channel(lines: mpsc::Sender<(usize, Vec<u8>)>, number: usize) -> Self {
+        Self(Way::Channel(lines, number))
     }
 
     /// Writes one line and its newline. Given up halfway, or failed, it closes this end.
     pub(super) async fn line(&self, line: &[u8]) -> io::Result<()> {
-        let mut slot = self.0.lock().await;
+        let slot = match &self.0 {
+            Way::Stream(slot) => slot,
+            Way::Channel(lines, number) => {
+                let sent = lines.send((*number, line.to_vec())).await;
+                return sent.map_err(|_| io::ErrorKind::BrokenPipe.into());
+            }
+        };
+        let mut slot = slot.lock().await;
         // Put back only when the line is whole: after half a line nothing more may follow.
         let mut writer = slot.take().ok_or(io::ErrorKind::BrokenPipe)?;
         writer.write_all(line).await?;
@@ -59,7 +79,9 @@ impl LineWriter {
 
     /// Closes this end; what is written later fails.
     pub(super) async fn close(&self) {
-        if let Some(mut writer) = self.0.lock().await.take() {
+        if let Way::Stream(slot) = &self.0
+            && let Some(mut writer) = slot.lock().await.take()
+        {
             let _ = writer.shutdown().await;
         }
     }
@@ -75,7 +97,7 @@ struct Server {
 
 #[derive(Debug)]
 pub(super) struct Gate {
-    pub(super) run: Run,
+    pub(super) run: GatedRun,
     pub(super) calls: Calls,
     pub(super) held: HeldCalls,
     pub(super) questions: Questions,
@@ -90,7 +112,7 @@ pub(super) struct Gate {
 
 impl Gate {
     pub(super) fn new(
-        run: Run,
+        run: GatedRun,
         command: String,
         server: String,
         to_client: LineWriter,
@@ -178,7 +200,7 @@ impl Gate {
         &self,
         tools: Vec<ReportedTool>,
         unreadable: Vec<UnreadableTool>,
-    ) -> Result<(Vec<String>, Vec<String>), ClientError> {
+    ) -> Result<(Vec<String>, Vec<String>), GatedRunError> {
         let report = ReportTools {
             server: self.server_name(),
             command: Some(self.command.clone()),
@@ -186,12 +208,12 @@ impl Gate {
             unreadable,
         };
         let ToolsAnswer { mut disabled, changed, .. } = self.run.tools(report).await?;
-        disabled.extend(self.run.opened().disabled_tools);
+        disabled.extend(self.run.disabled_tools());
         Ok((disabled, changed))
     }
 
     /// Reports what the server says other than answers to calls.
-    pub(super) async fn told(&self, content: String) -> Result<ObservationAnswer, ClientError> {
+    pub(super) async fn told(&self, content: String) -> Result<ObservationAnswer, GatedRunError> {
         let told = ReportTold { server: self.command.clone(), content, reach: Reach::Replace };
         self.run.told(told).await
     }

@@ -18,7 +18,9 @@ mod asking;
 mod calls;
 mod contained;
 mod downstream;
+pub(crate) mod endpoint;
 mod gate;
+mod gated_run;
 mod held;
 mod kept;
 mod listing;
@@ -39,7 +41,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_core::id::RunId;
-use portcullis_session::surface::Surface as _;
 use tokio::io::AsyncRead;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
@@ -57,7 +58,10 @@ use crate::home::Home;
 use crate::signals::{StopSignal, StopSignals};
 use contained::Confined;
 use gate::{Gate, LineWriter};
+use gated_run::GatedRun;
+pub use gated_run::GatedRunError;
 use remote::Remote;
+pub(crate) use remote::request::stateless_version;
 use upstream::Gone;
 
 /// How long calls that are being judged may take when the client has no more to say.
@@ -188,7 +192,7 @@ pub enum GateError {
     },
     /// The run could not be closed in good order.
     #[error("the run could not be closed in good order: {0}")]
-    Close(#[source] ClientError),
+    Close(#[source] GatedRunError),
 }
 
 /// A session that ended normally.
@@ -226,28 +230,32 @@ async fn in_front_of_command(
 ) -> Result<Ended, GateError> {
     let (server, known_as) = (options.server_at.name(), options.server_at.known_as());
     let opened = run.opened();
-    let confined = match opened.server.as_ref().map(|contain| Confined::new(contain, options)) {
-        None => None,
-        Some(Ok(confined)) => Some(confined),
-        Some(Err(error)) => {
-            close(&run).await?;
-            return Err(error);
-        }
-    };
-    let (mut child, input, output) = match start(command, confined.as_ref()) {
+    let confined =
+        match opened.server.as_ref().map(|contain| Confined::new(contain, options.program.as_deref())) {
+            None => None,
+            Some(Ok(confined)) => Some(confined),
+            Some(Err(error)) => {
+                close(&GatedRun::Socket(run)).await?;
+                return Err(error);
+            }
+        };
+    let (mut child, input, output) = match start(command, confined.as_ref(), &[]) {
         Ok(started) => started,
         Err(source) => {
-            close(&run).await?;
+            close(&GatedRun::Socket(run)).await?;
             return Err(GateError::Spawn { server, source });
         }
     };
     // A server that says it is one of these, and does not run contained, is another than was meant.
     let uncontained = if confined.is_some() { Vec::new() } else { opened.contained_servers };
     let to_client = LineWriter::new(tokio::io::stdout());
+    let run = GatedRun::Socket(run);
     let gate =
         Gate::new(run, known_as.clone(), server.clone(), to_client, LineWriter::new(input), uncontained);
     let gate = Arc::new(gate);
-    let ended = conduct(&gate, stdin::reader(), output, signals.next(), &mut child, &server).await;
+    let ended =
+        conduct(&gate, upstream::pump(&gate, stdin::reader()), output, signals.next(), &mut child, &server)
+            .await;
     if let Some(confined) = &confined {
         confined.report(&gate.run, &known_as).await;
     }
@@ -264,6 +272,7 @@ async fn in_front_of_address(
     let pipe = remote::pipe();
     let to_client = LineWriter::new(tokio::io::stdout());
     let uncontained = run.opened().contained_servers;
+    let run = GatedRun::Socket(run);
     let gate = Gate::new(run, known_as, name.clone(), to_client, LineWriter::new(pipe.input), uncontained);
     let gate = Arc::new(gate);
     let mut remote = match Remote::start(server, Arc::clone(&gate), pipe.far) {
@@ -273,7 +282,15 @@ async fn in_front_of_address(
             return Err(GateError::Unreachable { server: name, why });
         }
     };
-    let ended = conduct(&gate, stdin::reader(), pipe.output, signals.next(), &mut remote, &name).await;
+    let ended = conduct(
+        &gate,
+        upstream::pump(&gate, stdin::reader()),
+        pipe.output,
+        signals.next(),
+        &mut remote,
+        &name,
+    )
+    .await;
     end(&gate, ended).await
 }
 
@@ -284,8 +301,12 @@ async fn end(gate: &Gate, ended: Result<Option<StopSignal>, GateError>) -> Resul
     closed.map(|()| Ended { run: gate.run.id(), signal })
 }
 
-/// Starts a server, under its profile where it has one.
-fn start(command: &[OsString], confined: Option<&Confined>) -> io::Result<(Child, ChildStdin, ChildStdout)> {
+/// Starts a server, under its profile where it has one, and without some variables of the environment.
+fn start(
+    command: &[OsString],
+    confined: Option<&Confined>,
+    without: &[&str],
+) -> io::Result<(Child, ChildStdin, ChildStdout)> {
     let mut starting = match (confined, command) {
         (Some(confined), _) => {
             let mut starting = Command::new(confined.program());
@@ -299,6 +320,9 @@ fn start(command: &[OsString], confined: Option<&Confined>) -> io::Result<(Child
         }
         (None, []) => return Err(io::ErrorKind::InvalidInput.into()),
     };
+    without.iter().for_each(|variable| {
+        starting.env_remove(variable);
+    });
     let mut child = starting
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -311,7 +335,7 @@ fn start(command: &[OsString], confined: Option<&Confined>) -> io::Result<(Child
     }
 }
 
-async fn close(run: &Run) -> Result<(), GateError> {
+async fn close(run: &GatedRun) -> Result<(), GateError> {
     run.close().await.map_err(GateError::Close)
 }
 
@@ -366,19 +390,19 @@ impl Process for Child {
 }
 
 /// From the first message to the last.
-async fn conduct(
+async fn conduct<S>(
     gate: &Arc<Gate>,
-    input: impl AsyncRead + Unpin,
+    client: impl Future<Output = Gone>,
     output: impl AsyncRead + Unpin + Send + 'static,
-    stop: impl Future<Output = StopSignal>,
+    stop: impl Future<Output = S>,
     server: &mut impl Process,
     name: &str,
-) -> Result<Option<StopSignal>, GateError> {
+) -> Result<Option<S>, GateError> {
     let shared = Arc::clone(gate);
     let mut downstream = tokio::spawn(async move { downstream::pump(&shared, output).await });
     let mut stop = std::pin::pin!(stop);
     let (gone, mut signal) = tokio::select! {
-        gone = upstream::pump(gate, input) => (gone, None),
+        gone = client => (gone, None),
         _ = &mut downstream => (Gone::Server, None),
         signal = &mut stop => (Gone::Client, Some(signal)),
     };

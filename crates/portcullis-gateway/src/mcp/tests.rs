@@ -123,7 +123,7 @@ async fn stage(answer: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static) 
     let ((client_to, gate_in), (gate_out, client_from)) = (pipe(), pipe());
     let ((to_server, server_from), (server_to, from_server)) = (pipe(), pipe());
     let gate = Gate::new(
-        run,
+        GatedRun::Socket(run),
         "stand-in --flag".into(),
         "stand-in".into(),
         LineWriter::new(gate_out),
@@ -141,7 +141,8 @@ async fn stage(answer: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static) 
                 Err(_) => std::future::pending().await,
             }
         };
-        let ended = conduct(&gate, gate_in, from_server, stop, &mut process, "stand-in").await;
+        let ended =
+            conduct(&gate, upstream::pump(&gate, gate_in), from_server, stop, &mut process, "stand-in").await;
         close(&gate.run).await.and(ended)
     });
     Stage {

@@ -13,7 +13,6 @@ use std::time::Duration;
 use portcullis_core::denial::{Denial, DenialClass};
 use portcullis_core::event::OutcomeStatus;
 use portcullis_core::id::Digest;
-use portcullis_session::surface::Surface as _;
 use portcullis_wire::framing::LineSplitter;
 use portcullis_wire::jsonrpc::{
     INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, MESSAGE_BYTES_MAX, Message, error_response, peek,
@@ -36,10 +35,11 @@ use super::answers;
 use super::asking;
 use super::calls::{Call, Cancelled, Open};
 use super::gate::{Gate, is_blank, shown};
+use super::gated_run::GatedRunError;
 use super::held::{self, HeldCall, RETRY_WAITS_MIN};
 use super::to_server::{NoCall, PermittedCall};
 use crate::api::ProposeAction;
-use crate::client::{ClientError, Permit, Proposed};
+use crate::client::{Permit, Proposed};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -125,7 +125,8 @@ async fn refuse(gate: &Gate, id: Option<&RawValue>, code: i64, why: &str) -> Res
     answer(gate, &error_response(id, code, why, None)).await
 }
 
-async fn message(gate: &Arc<Gate>, line: &[u8]) -> Result<(), Gone> {
+/// Takes a message of the client.
+pub(super) async fn message(gate: &Arc<Gate>, line: &[u8]) -> Result<(), Gone> {
     if is_blank(line) {
         return pass(gate, NoCall::blank(line)).await;
     }
@@ -323,13 +324,13 @@ async fn judge(
     call: &Call,
     proposal: ProposeAction,
     floor: Duration,
-) -> Result<Proposed, ClientError> {
+) -> Result<Proposed, GatedRunError> {
     let proposed = propose(gate, proposal.clone(), floor).await?;
     asking::clarified(gate, call, proposal, proposed).await
 }
 
 /// Has a call judged. One that stays held is answered after `floor` at the earliest.
-async fn propose(gate: &Gate, proposal: ProposeAction, floor: Duration) -> Result<Proposed, ClientError> {
+async fn propose(gate: &Gate, proposal: ProposeAction, floor: Duration) -> Result<Proposed, GatedRunError> {
     let since = tokio::time::Instant::now();
     let proposed = gate.run.propose(proposal).await?;
     if matches!(&proposed, Proposed::Stopped(stopped) if stopped.denial.class == DenialClass::ApprovalPending)

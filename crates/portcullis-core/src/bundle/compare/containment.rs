@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::{Direction, Found};
-use crate::bundle::{Below, ContainSettings};
+use crate::bundle::{Below, ContainSettings, McpServer};
 use crate::profile::{Background, Git, Level, Limits, Network, Profile, Sockets};
 
 impl Found {
@@ -18,6 +18,16 @@ impl Found {
         self.all_chosen("[contain.commands]", commands, &new.commands);
         self.profiles("profile", profiles, &new.profiles, Direction::Changed);
         self.profiles("contained server", servers, &new.servers, Direction::Tightened);
+    }
+
+    /// Which servers the daemon stands in front of, and where they are.
+    pub(super) fn servers(&mut self, old: &BTreeMap<String, McpServer>, new: &BTreeMap<String, McpServer>) {
+        let mut names: Vec<&String> = old.keys().chain(new.keys()).collect();
+        names.sort();
+        names.dedup();
+        for name in names {
+            self.value(format!("server `{name}`"), &old.get(name), &new.get(name));
+        }
     }
 
     fn all_chosen(

@@ -15,7 +15,7 @@ mod answer;
 mod connections;
 mod failure;
 mod listening;
-mod request;
+pub(super) mod request;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -22,14 +22,14 @@ pub(super) struct Mirrored(Vec<(HeaderName, HeaderValue)>);
 
 /// Tools whose arguments are repeated in headers, as their server listed them last.
 #[derive(Debug, Default)]
-pub(super) struct RepeatedArguments(Mutex<HashMap<String, Vec<Repeated>>>);
+pub(in crate::mcp) struct RepeatedArguments(Mutex<HashMap<String, Vec<Repeated>>>);
 
 /// Most tools that are remembered.
 const TOOLS_MAX: usize = 4096;
 
 impl RepeatedArguments {
     /// Learns from a list of tools. Returns the list without tools whose schemas are invalid; none: it is as it was.
-    pub(super) fn learn(&self, line: &[u8], result: &RawValue) -> Option<Vec<u8>> {
+    pub(in crate::mcp) fn learn(&self, line: &[u8], result: &RawValue) -> Option<Vec<u8>> {
         if !result.get().contains("x-mcp-header") {
             return None;
         }
@@ -55,13 +55,13 @@ impl RepeatedArguments {
         hide_tools(line, |name| invalid.iter().any(|hidden| hidden == name)).ok().flatten()
     }
 
-    fn of(&self, tool: &str) -> Vec<Repeated> {
+    pub(in crate::mcp) fn of(&self, tool: &str) -> Vec<Repeated> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned().unwrap_or_default()
     }
 }
 
 /// The revision that a request says it is written in, where it is one without sessions.
-pub(super) fn stateless_version(message: &Message<'_>) -> Option<String> {
+pub(crate) fn stateless_version(message: &Message<'_>) -> Option<String> {
     let (Message::Request { params, .. } | Message::Notification { params, .. }) = message else {
         return None;
     };

@@ -202,7 +202,7 @@ async fn a_server_that_does_not_read_cannot_keep_the_gate() {
     let run = Run::open(&home, StartOptions::default(), open).await.unwrap();
     let ((to_server, _server), (to_client, _client)) = (tokio::io::duplex(64), tokio::io::duplex(64));
     let gate = Arc::new(Gate::new(
-        run,
+        GatedRun::Socket(run),
         "s".into(),
         "s".into(),
         LineWriter::new(to_client),

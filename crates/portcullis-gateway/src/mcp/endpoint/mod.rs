@@ -1,0 +1,208 @@
+//! The daemon's own MCP endpoint: one address, with the gate in front of the servers that the bundle names.
+//!
+//! To each client the endpoint is one server. Behind it stands each server of the bundle with a gate of its own, the same
+//! as `portcullis mcp` puts there; all of them share the client's run. With more than one server, names of tools and prompts
+//! begin with the server's prefix, and what all servers are asked has one answer ([`merge`]).
+//!
+//! Up to 2025-11-25 a client has a session, which it names by an id that only it knows. From 2026-07-28 there are none:
+//! then a client is a principal with the client's name, and what it may tell apart by itself.
+
+mod merge;
+mod routes;
+mod server;
+mod session;
+mod streams;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use portcullis_core::bundle::McpServer;
+use portcullis_core::id::{Digest, DigestBuilder};
+use portcullis_session::credentials::Identity;
+use portcullis_session::gate::Gate as Runs;
+use portcullis_session::surface::{Local, SurfaceError};
+use tokio::sync::mpsc;
+
+pub(crate) use session::{Said, Session};
+pub(crate) use streams::{Event, EventId, Reading};
+
+use super::GateError;
+use server::{For, Server};
+
+/// Sessions at once, of all clients and of one principal.
+const SESSIONS_MAX: usize = 4096;
+const SESSIONS_OF_PRINCIPAL_MAX: usize = 1024;
+/// How long a client may do nothing before its session ends.
+const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
+/// Lines of gates that wait to be passed on.
+const LINES_MAX: usize = 64;
+/// Random bytes of a session's id.
+const ID_BYTES: usize = 32;
+
+/// Why a client cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    /// The bundle has no servers, or not that one.
+    #[error("the bundle has no MCP server{}: add `[server.NAME]` with a `command` or a `url`", .0.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default())]
+    NoServer(Option<String>),
+    /// A server cannot be started.
+    #[error("the MCP server `{name}` cannot be had: {why}")]
+    Server {
+        /// Its name in the bundle.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// The run cannot be opened.
+    #[error(transparent)]
+    Run(#[from] SurfaceError),
+    /// Too many are open.
+    #[error("{0} MCP sessions are open already; end some of them")]
+    Full(usize),
+    /// The system gives no random numbers.
+    #[error("no id for the session can be made")]
+    NoRandomness,
+}
+
+/// The clients of the endpoint.
+#[derive(Debug, Default)]
+pub(crate) struct Endpoint {
+    sessions: Mutex<HashMap<Key, Arc<Session>>>,
+    /// Held while a session without an id is opened, so that one client gets one.
+    opening: tokio::sync::Mutex<()>,
+}
+
+/// What a session is found by: digests, so that a lookup tells nothing by the time it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Key(Digest);
+
+/// Who opens a session, and for what.
+#[derive(Debug)]
+pub(crate) struct Opening<'o> {
+    pub(crate) local: &'o Local,
+    pub(crate) runs: &'o Arc<Runs>,
+    pub(crate) identity: &'o Identity,
+    /// The client's own name for its session, by which several connections share a run.
+    pub(crate) named: Option<&'o str>,
+    /// One server was asked for by its name, and stands for itself.
+    pub(crate) alone: bool,
+    /// The servers of the bundle.
+    pub(crate) servers: Vec<(&'o str, &'o McpServer)>,
+}
+
+impl Key {
+    /// The key of a session with an id.
+    pub(crate) fn of_id(id: &str) -> Self {
+        Self(DigestBuilder::new("portcullis/mcp-session/v1").part(id.as_bytes()).finish())
+    }
+
+    /// The key of a client without one.
+    pub(crate) fn of_client(principal: &str, client: &str, named: Option<&str>, servers: &str) -> Self {
+        let digest = DigestBuilder::new("portcullis/mcp-client/v1");
+        let digest = digest.part(principal.as_bytes()).part(client.as_bytes()).part(servers.as_bytes());
+        Self(digest.part(named.unwrap_or_default().as_bytes()).finish())
+    }
+}
+
+impl Endpoint {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<Key, Arc<Session>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session of a principal.
+    pub(crate) fn find(&self, key: Key, principal: &str) -> Option<Arc<Session>> {
+        let session = self.sessions().get(&key).cloned()?;
+        (session.principal == principal).then(|| (session.touch(), session).1)
+    }
+
+    /// Opens a session with an id, which is returned.
+    pub(crate) async fn open(&self, of: &Opening<'_>) -> Result<(String, Arc<Session>), OpenError> {
+        let mut random = [0; ID_BYTES];
+        getrandom::fill(&mut random).map_err(|_| OpenError::NoRandomness)?;
+        let id = Digest::from_bytes(random).to_string();
+        let key = Key::of_id(&id);
+        let session = self.start(of, key, false).await?;
+        Ok((id, session))
+    }
+
+    /// The session of a client without one.
+    pub(crate) async fn client(&self, of: &Opening<'_>, key: Key) -> Result<Arc<Session>, OpenError> {
+        if let Some(session) = self.find(key, &of.identity.principal.id) {
+            return Ok(session);
+        }
+        let _alone = self.opening.lock().await;
+        match self.find(key, &of.identity.principal.id) {
+            Some(session) => Ok(session),
+            None => self.start(of, key, true).await,
+        }
+    }
+
+    async fn start(&self, of: &Opening<'_>, key: Key, stateless: bool) -> Result<Arc<Session>, OpenError> {
+        self.sweep();
+        self.check_room(&of.identity.principal.id)?;
+        let (lines, relayed) = mpsc::channel(LINES_MAX);
+        let named = of.named.map_or_else(|| format!("mcp-{}", key.0), |named| format!("mcp:{named}"));
+        let start =
+            For { local: of.local, runs: of.runs, identity: of.identity, session: &named, lines: &lines };
+        let single = of.servers.len() == 1;
+        let mut servers = Vec::with_capacity(of.servers.len());
+        for (index, (name, server)) in of.servers.iter().enumerate() {
+            let prefix = match (single, &server.prefix) {
+                (true, None) => String::new(),
+                _ if of.alone => String::new(),
+                _ => server.prefix(name),
+            };
+            match Server::start(&start, index, name, server, prefix).await {
+                Ok(started) => servers.push(started),
+                Err(error) => {
+                    servers.iter().for_each(Server::end);
+                    return Err(error);
+                }
+            }
+        }
+        let session = Arc::new(Session::new(of.identity.principal.id.clone(), stateless, servers));
+        tokio::spawn(session::relay(Arc::downgrade(&session), relayed));
+        self.sessions().insert(key, Arc::clone(&session));
+        Ok(session)
+    }
+
+    fn check_room(&self, principal: &str) -> Result<(), OpenError> {
+        let sessions = self.sessions();
+        let own = sessions.values().filter(|session| session.principal == principal).count();
+        match (sessions.len() >= SESSIONS_MAX, own >= SESSIONS_OF_PRINCIPAL_MAX) {
+            (true, _) => Err(OpenError::Full(SESSIONS_MAX)),
+            (_, true) => Err(OpenError::Full(SESSIONS_OF_PRINCIPAL_MAX)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends sessions that nobody has used for long.
+    fn sweep(&self) {
+        self.sessions().retain(|_, session| {
+            let stays = session.idle_for().is_none_or(|idle| idle < IDLE_MAX);
+            if !stays {
+                session.end();
+            }
+            stays
+        });
+    }
+
+    /// Ends a session. False if there is none for this principal.
+    pub(crate) fn end(&self, key: Key, principal: &str) -> bool {
+        let mut sessions = self.sessions();
+        match sessions.get(&key) {
+            Some(session) if session.principal == principal => {
+                session.end();
+                sessions.remove(&key);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Ends all sessions, because the daemon ends.
+    pub(crate) fn end_all(&self) {
+        self.sessions().drain().for_each(|(_, session)| session.end());
+    }
+}

@@ -1,0 +1,211 @@
+//! Which request of the client is which at the servers, and back.
+//!
+//! Ids are the client's own on its side and numbers of the endpoint on the servers', because clients without sessions may
+//! use an id at the same time, and so may servers for what they ask. The same number stands for a request's progress token.
+
+use std::collections::{BTreeMap, HashMap};
+
+use portcullis_wire::mcp::TOOLS_CALL;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Requests of one client that are not answered yet.
+pub(super) const OPEN_MAX: usize = 1024;
+/// Questions of servers that are not answered yet.
+const QUESTIONS_MAX: usize = 256;
+/// Addresses and tasks that are remembered with their servers.
+const PLACES_MAX: usize = 16 * 1024;
+/// What ids of questions begin with on the client's side.
+const QUESTION: &str = "portcullis-";
+
+/// A request of the client.
+#[derive(Debug, Clone)]
+pub(super) struct Open {
+    /// The client's id, as sent.
+    pub(super) id: Box<RawValue>,
+    /// The client's token for progress.
+    pub(super) token: Option<Box<RawValue>>,
+    pub(super) stream: u64,
+    /// The server that was asked.
+    pub(super) server: usize,
+    pub(super) method: String,
+    /// It is a part of a request to all servers, which has this number.
+    pub(super) whole: Option<u64>,
+}
+
+/// A request to all servers.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub(super) id: Box<RawValue>,
+    pub(super) stream: u64,
+    pub(super) method: String,
+    /// The line that asked, for further pages.
+    pub(super) line: Vec<u8>,
+    /// The answers of each server, page by page; `None` for one that was not asked, or failed.
+    pub(super) pages: Vec<Option<Vec<Value>>>,
+    /// How many have still to answer.
+    pub(super) waiting: usize,
+    /// An error that a server answered.
+    pub(super) error: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    next: u64,
+    open: BTreeMap<u64, Open>,
+    wholes: HashMap<u64, Whole>,
+    questions: HashMap<u64, (usize, Box<RawValue>)>,
+    /// Where resources, beginnings of addresses, and tasks are.
+    resources: HashMap<String, usize>,
+    templates: Vec<(String, usize)>,
+    tasks: HashMap<String, usize>,
+}
+
+/// Too much is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{OPEN_MAX} requests are not answered yet; wait for one of them")]
+pub(super) struct Full;
+
+impl Routes {
+    pub(super) fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// Notes a request; its number.
+    pub(super) fn open(&mut self, open: Open) -> Result<u64, Full> {
+        if self.open.len() >= OPEN_MAX {
+            return Err(Full);
+        }
+        let number = self.number();
+        self.open.insert(number, open);
+        Ok(number)
+    }
+
+    pub(super) fn open_whole(&mut self, whole: Whole) -> Result<u64, Full> {
+        if self.wholes.len() >= OPEN_MAX {
+            return Err(Full);
+        }
+        let number = self.number();
+        self.wholes.insert(number, whole);
+        Ok(number)
+    }
+
+    pub(super) fn whole(&mut self, number: u64) -> Option<&mut Whole> {
+        self.wholes.get_mut(&number)
+    }
+
+    pub(super) fn take_whole(&mut self, number: u64) -> Option<Whole> {
+        self.wholes.remove(&number)
+    }
+
+    /// The request that a response answers.
+    pub(super) fn answered(&mut self, number: u64) -> Option<Open> {
+        self.open.remove(&number)
+    }
+
+    pub(super) fn get(&self, number: u64) -> Option<&Open> {
+        self.open.get(&number)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.wholes.is_empty()
+    }
+
+    /// The number of a request that the client names by its id.
+    pub(super) fn number_of(&self, id: &RawValue) -> Option<u64> {
+        let same = |open: &Open| open.id.get() == id.get();
+        self.open.iter().find(|(_, open)| same(open)).map(|(number, _)| *number)
+    }
+
+    /// The numbers of the requests of a stream.
+    pub(super) fn of_stream(&self, stream: u64) -> Vec<(u64, usize)> {
+        let of = self.open.iter().filter(|(_, open)| open.stream == stream);
+        of.map(|(number, open)| (*number, open.server)).collect()
+    }
+
+    /// The stream of the latest request to a server: what the server says while it works belongs there.
+    pub(super) fn latest_of(&self, server: usize) -> Option<u64> {
+        let mut latest =
+            self.open.values().rev().filter(|open| open.server == server && open.whole.is_none());
+        let call = latest.clone().find(|open| open.method == TOOLS_CALL);
+        call.or_else(|| latest.next()).map(|open| open.stream)
+    }
+
+    /// Notes what a server asks; the id that the client gets.
+    pub(super) fn ask(&mut self, server: usize, id: &RawValue) -> Option<String> {
+        if self.questions.len() >= QUESTIONS_MAX {
+            return None;
+        }
+        let number = self.number();
+        self.questions.insert(number, (server, id.to_owned()));
+        Some(question(number))
+    }
+
+    /// The question that the client answers with this id.
+    pub(super) fn question(&mut self, id: &str) -> Option<(usize, Box<RawValue>)> {
+        self.questions.remove(&id.strip_prefix(QUESTION)?.parse().ok()?)
+    }
+
+    /// The id that the client got for what a server asked.
+    pub(super) fn asked_as(&self, server: usize, id: &RawValue) -> Option<String> {
+        let same = |(of, asked): &(usize, Box<RawValue>)| *of == server && asked.get() == id.get();
+        self.questions.iter().find(|(_, question_of)| same(question_of)).map(|(number, _)| question(*number))
+    }
+
+    /// Notes where the resources and tasks of a result are.
+    pub(super) fn learn(&mut self, server: usize, method: &str, result: &Value) {
+        let texts = |field: &str, name: &str| -> Vec<String> {
+            let entries = result.get(field).and_then(Value::as_array).into_iter().flatten();
+            entries.filter_map(|entry| entry.get(name)?.as_str().map(str::to_owned)).collect()
+        };
+        match method {
+            "resources/list" => {
+                for uri in texts("resources", "uri") {
+                    if self.resources.len() < PLACES_MAX {
+                        self.resources.entry(uri).or_insert(server);
+                    }
+                }
+            }
+            "resources/templates/list" => {
+                for template in texts("resourceTemplates", "uriTemplate") {
+                    let begin = template.split('{').next().unwrap_or_default().to_owned();
+                    if self.templates.len() < PLACES_MAX && !self.templates.contains(&(begin.clone(), server))
+                    {
+                        self.templates.push((begin, server));
+                    }
+                }
+            }
+            TOOLS_CALL => {
+                let task =
+                    result.get("task").and_then(|task| task.get("taskId")).or_else(|| result.get("taskId"));
+                if let Some(task) = task.and_then(Value::as_str)
+                    && self.tasks.len() < PLACES_MAX
+                {
+                    self.tasks.insert(task.to_owned(), server);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The server of a resource: the one that listed it, or whose template begins so, the longest first.
+    pub(super) fn server_of_resource(&self, uri: &str) -> Option<usize> {
+        let listed = self.resources.get(uri).copied();
+        listed.or_else(|| {
+            let fits = self
+                .templates
+                .iter()
+                .filter(|(begin, _)| !begin.is_empty() && uri.starts_with(begin.as_str()));
+            fits.max_by_key(|(begin, _)| begin.len()).map(|(_, server)| *server)
+        })
+    }
+
+    pub(super) fn server_of_task(&self, task: &str) -> Option<usize> {
+        self.tasks.get(task).copied()
+    }
+}
+
+fn question(number: u64) -> String {
+    format!("{QUESTION}{number}")
+}

@@ -1,0 +1,603 @@
+//! One client of the endpoint: its servers, each behind a gate of its own, and what it is answered.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use portcullis_wire::jsonrpc::{
+    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message, error_response, peek,
+    result_response,
+};
+use portcullis_wire::mcp::headers::Repeated;
+use portcullis_wire::mcp::replace::{
+    CANCELLED_ID, ID, NAME, PROGRESS_OF, PROGRESS_TOKEN, PROMPT_REFERENCE, Path, RESOURCE_REFERENCE,
+    SUBSCRIPTION, TASK, URI, replace_at, value_at,
+};
+use portcullis_wire::mcp::{CANCELLED, INITIALIZE, TOOLS_LIST};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::merge::{Made, Part, made, merged};
+use super::routes::{Open, Routes, Whole};
+use super::server::Server;
+use super::streams::{EventId, Reading, STANDALONE, Streams};
+use crate::mcp::upstream;
+
+/// How long a server may take to answer what all of them are asked. Who has not answered is left out.
+const TOGETHER_MAX: Duration = Duration::from_secs(15);
+/// Most pages of one server's list.
+const PAGES_MAX: usize = 64;
+
+/// A client and its servers.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// Whose it is.
+    pub(super) principal: String,
+    /// It is of a revision without sessions, in which a request is given up with its stream.
+    pub(crate) stateless: bool,
+    pub(super) servers: Vec<Server>,
+    state: Mutex<State>,
+    used: Mutex<Instant>,
+    pub(super) ended: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    routes: Routes,
+    streams: Streams,
+    /// The revision that the client was told.
+    version: Option<String>,
+}
+
+/// What becomes of a message of the client.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// It was passed on and is not answered.
+    Accepted,
+    /// It is answered on a stream.
+    Answered(Reading),
+    /// It went no further.
+    Refused(Vec<u8>),
+}
+
+impl Session {
+    pub(super) fn new(principal: String, stateless: bool, servers: Vec<Server>) -> Self {
+        Self {
+            principal,
+            stateless,
+            servers,
+            state: Mutex::default(),
+            used: Mutex::new(Instant::now()),
+            ended: AtomicBool::new(false),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The revision that the client was told, once it was.
+    pub(crate) fn version(&self) -> Option<String> {
+        self.state().version.clone()
+    }
+
+    pub(super) fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// How long nobody has used it; `None` while something is open.
+    pub(super) fn idle_for(&self) -> Option<Duration> {
+        let state = self.state();
+        let idle = state.routes.is_idle() && !state.streams.are_read();
+        idle.then(|| self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed())
+    }
+
+    /// One server stands for itself: names and introductions are its own.
+    fn is_single(&self) -> bool {
+        matches!(self.servers.as_slice(), [server] if server.prefix.is_empty())
+    }
+
+    /// The arguments of a tool that headers have to repeat, by what its server last listed.
+    pub(crate) fn repeated(&self, tool: &str) -> Vec<Repeated> {
+        let server = self.servers.iter().find(|server| tool.starts_with(&server.prefix));
+        server.map_or_else(Vec::new, |server| {
+            server.arguments.of(tool.strip_prefix(server.prefix.as_str()).unwrap_or(tool))
+        })
+    }
+
+    /// Takes a message of the client.
+    pub(crate) async fn say(self: &Arc<Self>, line: &[u8]) -> Said {
+        self.touch();
+        let message = match peek(line) {
+            Ok(message) => message,
+            Err(error) => return refused(None, error.code(), &error.to_string()),
+        };
+        match message {
+            Message::Request { id_raw, method, .. } => {
+                let id = id_raw.to_owned();
+                match self.request(line, &id, &method).await {
+                    Ok(reading) => Said::Answered(reading),
+                    Err(Refused { code, why }) => refused(Some(&id), code, &why),
+                }
+            }
+            Message::Notification { method, params } if method == CANCELLED => {
+                let id = params.and_then(|_| value_at(line, CANCELLED_ID).ok().flatten());
+                let number = id.and_then(|id| self.state().routes.number_of(id));
+                if let Some(number) = number {
+                    self.give_up(number, line).await;
+                }
+                Said::Accepted
+            }
+            Message::Notification { .. } => {
+                for server in self.servers.iter().filter(|server| server.is_alive()) {
+                    let _ = upstream::message(&server.gate, line).await;
+                }
+                Said::Accepted
+            }
+            Message::Response { .. } => self.answer(line).await,
+            Message::Batch(_) => refused(None, INVALID_REQUEST, "send each message in a request of its own"),
+        }
+    }
+
+    async fn request(self: &Arc<Self>, line: &[u8], id: &RawValue, method: &str) -> Result<Reading, Refused> {
+        if !self.is_single()
+            && let Some(made) = made(method)
+        {
+            return self.ask_all(line, id, method, made).await;
+        }
+        let (server, changes) = self.place(line, method)?;
+        let token = value_at(line, PROGRESS_TOKEN).map_err(Refused::unreadable)?.map(ToOwned::to_owned);
+        let reading = self.state().streams.open();
+        let stream = reading.stream;
+        let open = Open { id: id.to_owned(), token, stream, server, method: method.to_owned(), whole: None };
+        if let Err(refused) = self.ask(line, open, &changes).await {
+            self.state().streams.drop_stream(stream);
+            return Err(refused);
+        }
+        Ok(reading)
+    }
+
+    /// Asks one server.
+    async fn ask(&self, line: &[u8], open: Open, changes: &[(Path, String)]) -> Result<(), Refused> {
+        let index = open.server;
+        let server = self.servers.get(index).filter(|server| server.is_alive());
+        let server = server.ok_or_else(|| Refused {
+            code: INTERNAL_ERROR,
+            why: "the server has ended; open another session".to_owned(),
+        })?;
+        let number = self
+            .state()
+            .routes
+            .open(open)
+            .map_err(|full| Refused { code: INVALID_REQUEST, why: full.to_string() })?;
+        let text = number.to_string();
+        let own = [(ID, text.as_str()), (PROGRESS_TOKEN, text.as_str())];
+        let changes: Vec<(Path, &str)> =
+            own.into_iter().chain(changes.iter().map(|(path, new)| (*path, new.as_str()))).collect();
+        let asked = match replace_at(line, &changes) {
+            Ok(asked) => asked,
+            Err(error) => {
+                self.state().routes.answered(number);
+                return Err(Refused::unreadable(error));
+            }
+        };
+        if upstream::message(&server.gate, &asked).await.is_err() {
+            self.state().routes.answered(number);
+            return Err(Refused { code: INTERNAL_ERROR, why: "the server has gone".to_owned() });
+        }
+        Ok(())
+    }
+
+    /// The server that a request is for, and what is different there.
+    fn place(&self, line: &[u8], method: &str) -> Result<(usize, Vec<(Path, String)>), Refused> {
+        if self.is_single() {
+            return Ok((0, Vec::new()));
+        }
+        let text = |path: Path| -> Result<Option<String>, Refused> {
+            let found = value_at(line, path).map_err(Refused::unreadable)?;
+            Ok(found.and_then(|raw| serde_json::from_str(raw.get()).ok()))
+        };
+        let named = |path: Path, name: &str| {
+            let found = self.servers.iter().position(|server| name.starts_with(&server.prefix));
+            let index = found.ok_or_else(|| Refused::params(format!("no server has `{}`", shown(name))))?;
+            let prefix = self.servers.get(index).map_or(0, |server| server.prefix.len());
+            let rest = name.get(prefix..).unwrap_or_default();
+            Ok((index, vec![(path, Value::from(rest).to_string())]))
+        };
+        let of_resource = |uri: &str| {
+            let found = self.state().routes.server_of_resource(uri);
+            found.map(|index| (index, Vec::new())).ok_or_else(|| {
+                Refused::params(format!(
+                    "no server has listed the resource `{}`; list the resources first",
+                    shown(uri)
+                ))
+            })
+        };
+        match method {
+            "tools/call" | "prompts/get" => {
+                let name = text(NAME)?.ok_or_else(|| Refused::params("`params.name` is missing".to_owned()))?;
+                named(NAME, &name)
+            }
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+                of_resource(&text(URI)?.ok_or_else(|| Refused::params("`params.uri` is missing".to_owned()))?)
+            }
+            "completion/complete" => match (text(PROMPT_REFERENCE)?, text(RESOURCE_REFERENCE)?) {
+                (Some(name), _) => named(PROMPT_REFERENCE, &name),
+                (None, Some(uri)) => of_resource(uri.split('{').next().unwrap_or_default()),
+                (None, None) => Err(Refused::params("`params.ref` names neither a prompt nor a resource".to_owned())),
+            },
+            "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => {
+                let task = text(TASK)?.unwrap_or_default();
+                let found = self.state().routes.server_of_task(&task);
+                let unknown = || Refused::params(format!("no call of this session goes on as the task `{}`", shown(&task)));
+                Ok((found.ok_or_else(unknown)?, Vec::new()))
+            }
+            _ => Err(Refused {
+                code: METHOD_NOT_FOUND,
+                why: "the gate does not know which of its servers this method is for; use the address of one of them"
+                    .to_owned(),
+            }),
+        }
+    }
+
+    /// Asks all servers.
+    async fn ask_all(
+        self: &Arc<Self>,
+        line: &[u8],
+        id: &RawValue,
+        method: &str,
+        made: Made,
+    ) -> Result<Reading, Refused> {
+        let alive: Vec<usize> = self
+            .servers
+            .iter()
+            .enumerate()
+            .filter(|(_, server)| server.is_alive())
+            .map(|(at, _)| at)
+            .collect();
+        let reading = self.state().streams.open();
+        let whole = Whole {
+            id: id.to_owned(),
+            stream: reading.stream,
+            method: method.to_owned(),
+            line: line.to_vec(),
+            pages: vec![None; self.servers.len()],
+            waiting: alive.len(),
+            error: None,
+        };
+        let number = self.state().routes.open_whole(whole);
+        let number = number.map_err(|full| Refused { code: INVALID_REQUEST, why: full.to_string() })?;
+        for index in &alive {
+            let open = Open {
+                id: id.to_owned(),
+                token: None,
+                stream: reading.stream,
+                server: *index,
+                method: method.to_owned(),
+                whole: Some(number),
+            };
+            // Beside each other: one that does not read what it is sent holds up none.
+            let (session, line) = (Arc::clone(self), line.to_vec());
+            tokio::spawn(async move {
+                if session.ask(&line, open, &[]).await.is_err() {
+                    session.part_came(number, made, |_| {});
+                }
+            });
+        }
+        if alive.is_empty() {
+            self.finish_whole(number, made);
+        }
+        let session = Arc::downgrade(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(TOGETHER_MAX).await;
+            if let Some(session) = Weak::upgrade(&session) {
+                session.finish_whole(number, made);
+            }
+        });
+        Ok(reading)
+    }
+
+    /// One server has answered what all are asked, or will not.
+    fn part_came(&self, number: u64, made: Made, note: impl FnOnce(&mut Whole)) {
+        let mut state = self.state();
+        let Some(whole) = state.routes.whole(number) else { return };
+        note(whole);
+        whole.waiting = whole.waiting.saturating_sub(1);
+        let done = whole.waiting == 0;
+        drop(state);
+        if done {
+            self.finish_whole(number, made);
+        }
+    }
+
+    /// Answers with what has come.
+    fn finish_whole(&self, number: u64, made: Made) {
+        let mut state = self.state();
+        let Some(whole) = state.routes.take_whole(number) else { return };
+        if whole.waiting > 0 {
+            tracing::warn!(
+                "{} MCP servers did not answer `{}` in time and are left out",
+                whole.waiting,
+                whole.method
+            );
+        }
+        let parts: Vec<Part<'_>> = self
+            .servers
+            .iter()
+            .zip(&whole.pages)
+            .filter_map(|(server, pages)| {
+                Some(Part { name: &server.name, prefix: &server.prefix, pages: pages.as_deref()? })
+            })
+            .collect();
+        let line = match (merged(made, &parts), whole.error) {
+            (Some(result), _) => {
+                if whole.method == INITIALIZE {
+                    state.version = result.get("protocolVersion").and_then(Value::as_str).map(str::to_owned);
+                }
+                result_response(&whole.id, &result)
+            }
+            (None, Some(error)) => {
+                format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, whole.id).into_bytes()
+            }
+            (None, None) => error_response(Some(&whole.id), INTERNAL_ERROR, "no server has answered", None),
+        };
+        state.streams.put(whole.stream, line, true);
+    }
+
+    /// The client answers what a server asked.
+    async fn answer(&self, line: &[u8]) -> Said {
+        let id = value_at(line, ID).ok().flatten();
+        let id: Option<String> = id.and_then(|id| serde_json::from_str(id.get()).ok());
+        let question = id.and_then(|id| self.state().routes.question(&id));
+        let Some((index, own)) = question else {
+            return refused(None, INVALID_REQUEST, "this answers nothing that was asked in this session");
+        };
+        let Ok(answer) = replace_at(line, &[(ID, own.get())]) else {
+            return refused(None, INVALID_REQUEST, "the answer cannot be read");
+        };
+        if let Some(server) = self.servers.get(index) {
+            let _ = upstream::message(&server.gate, &answer).await;
+        }
+        Said::Accepted
+    }
+
+    /// The client gives up a request.
+    async fn give_up(&self, number: u64, line: &[u8]) {
+        let server = self.state().routes.get(number).map(|open| open.server);
+        let Some(server) = server.and_then(|index| self.servers.get(index)) else { return };
+        if let Ok(told) = replace_at(line, &[(CANCELLED_ID, &number.to_string())]) {
+            let _ = upstream::message(&server.gate, &told).await;
+        }
+    }
+
+    /// The client no longer reads a stream: without sessions, that gives up what is asked on it.
+    pub(crate) async fn left(&self, stream: u64) {
+        self.touch();
+        if !self.stateless {
+            return;
+        }
+        let given_up = {
+            let mut state = self.state();
+            state.streams.drop_stream(stream);
+            state.routes.of_stream(stream)
+        };
+        for (number, _) in given_up {
+            let line = json!({"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": number}});
+            self.give_up(number, line.to_string().as_bytes()).await;
+            self.state().routes.answered(number);
+        }
+    }
+
+    /// Reads the stream of messages that belong to no request, or the rest of one.
+    pub(crate) fn read(&self, after: Option<EventId>) -> Option<Reading> {
+        self.touch();
+        self.state().streams.read(after)
+    }
+
+    /// The client gets the events of a stream with ids from now on; the place of its start.
+    pub(crate) fn has_ids(&self, stream: u64) -> EventId {
+        let mut state = self.state();
+        state.streams.has_ids(stream);
+        state.streams.start_of(stream)
+    }
+
+    /// Takes a message of a gate.
+    pub(super) fn heard(self: &Arc<Self>, index: usize, line: &[u8]) {
+        let Ok(message) = peek(line) else { return };
+        let done = match message {
+            Message::Response { result, error, .. } => self.response(index, line, result, error),
+            Message::Notification { method, .. } => self.notification(index, line, &method),
+            Message::Request { id_raw, .. } => self.question(index, line, id_raw),
+            Message::Batch(elements) => {
+                elements.iter().for_each(|element| self.heard(index, element.get().as_bytes()));
+                Some(())
+            }
+        };
+        if done.is_none() {
+            tracing::debug!("a message of an MCP server was dropped: it belongs to no request that is open");
+        }
+    }
+
+    fn response(
+        self: &Arc<Self>,
+        index: usize,
+        line: &[u8],
+        result: Option<&RawValue>,
+        error: Option<&RawValue>,
+    ) -> Option<()> {
+        let number: u64 = value_at(line, ID).ok()??.get().parse().ok()?;
+        let open = self.state().routes.answered(number)?;
+        if let Some(whole) = open.whole {
+            self.part(index, whole, &open, result, error);
+            return Some(());
+        }
+        let mut changes = vec![(ID, open.id.get())];
+        if open.method == TOOLS_LIST && self.stateless {
+            // What one caller sees depends on who it is.
+            changes.push((CACHE_SCOPE, "\"private\""));
+        }
+        let told = replace_at(line, &changes).ok()?;
+        if let Some(result) = result {
+            self.noted(index, &open.method, line, result);
+        }
+        self.state().streams.put(open.stream, told, true);
+        Some(())
+    }
+
+    /// Notes what a result says that later requests need.
+    fn noted(&self, index: usize, method: &str, line: &[u8], result: &RawValue) {
+        let server = self.servers.get(index);
+        match method {
+            TOOLS_LIST => {
+                if let Some(server) = server.filter(|_| self.stateless) {
+                    let _ = server.arguments.learn(line, result);
+                }
+            }
+            "initialize" | "resources/list" | "resources/templates/list" | "tools/call" => {
+                if method != INITIALIZE && self.is_single() {
+                    return;
+                }
+                let Ok(result) = serde_json::from_str::<Value>(result.get()) else { return };
+                let mut state = self.state();
+                if method == INITIALIZE {
+                    state.version = result.get("protocolVersion").and_then(Value::as_str).map(str::to_owned);
+                }
+                state.routes.learn(index, method, &result);
+            }
+            _ => {}
+        }
+    }
+
+    /// A page of one server, of what all are asked.
+    fn part(
+        self: &Arc<Self>,
+        index: usize,
+        number: u64,
+        open: &Open,
+        result: Option<&RawValue>,
+        error: Option<&RawValue>,
+    ) {
+        let Some(made) = made(&open.method) else { return };
+        let page = result.and_then(|result| serde_json::from_str::<Value>(result.get()).ok());
+        let Some(page) = page else {
+            let error = error.map(ToOwned::to_owned);
+            return self.part_came(number, made, |whole| whole.error = whole.error.take().or(error));
+        };
+        self.state().routes.learn(index, &open.method, &page);
+        let cursor = page.get("nextCursor").filter(|cursor| !cursor.is_null()).cloned();
+        let mut more = None;
+        {
+            let mut state = self.state();
+            let Some(whole) = state.routes.whole(number) else { return };
+            let Some(pages) = whole.pages.get_mut(index) else { return };
+            let pages = pages.get_or_insert_default();
+            pages.push(page);
+            if let Some(cursor) = cursor.filter(|_| pages.len() < PAGES_MAX) {
+                more = next_page(&whole.line, &cursor);
+            }
+        }
+        let Some(line) = more else { return self.part_came(number, made, |_| {}) };
+        let (session, open) = (Arc::clone(self), open.clone());
+        tokio::spawn(async move {
+            if session.ask(&line, open, &[]).await.is_err() {
+                session.part_came(number, made, |_| {});
+            }
+        });
+    }
+
+    fn notification(&self, index: usize, line: &[u8], method: &str) -> Option<()> {
+        let mut state = self.state();
+        for path in [PROGRESS_OF, SUBSCRIPTION] {
+            let Some(number) = value_at(line, path).ok()? else { continue };
+            let Ok(number) = number.get().parse::<u64>() else { continue };
+            let open = state.routes.get(number).filter(|open| open.server == index)?;
+            let own = if path == SUBSCRIPTION { Some(&open.id) } else { open.token.as_ref() };
+            let (own, stream) = (own?.clone(), open.stream);
+            let told = replace_at(line, &[(path, own.get())]).ok()?;
+            state.streams.put(stream, told, false);
+            return Some(());
+        }
+        let mut told = line.to_vec();
+        if method == CANCELLED {
+            let id = value_at(line, CANCELLED_ID).ok()??;
+            let id = state.routes.asked_as(index, id)?;
+            told = replace_at(line, &[(CANCELLED_ID, &Value::from(id).to_string())]).ok()?;
+        }
+        let stream = match method {
+            "notifications/message" | CANCELLED => state.routes.latest_of(index),
+            _ => None,
+        };
+        let stream = match (stream, self.stateless) {
+            (Some(stream), _) => stream,
+            (None, false) => STANDALONE,
+            // Without sessions every message belongs to a request.
+            (None, true) => return None,
+        };
+        state.streams.put(stream, told, false);
+        Some(())
+    }
+
+    /// A server asks the client.
+    fn question(&self, index: usize, line: &[u8], id: &RawValue) -> Option<()> {
+        let mut state = self.state();
+        let stream = state.routes.latest_of(index).unwrap_or(STANDALONE);
+        let id = state.routes.ask(index, id)?;
+        let told = replace_at(line, &[(ID, &Value::from(id).to_string())]).ok()?;
+        state.streams.put(stream, told, false);
+        Some(())
+    }
+
+    /// The client has gone: its servers are left, and what is open is abandoned.
+    pub(super) fn end(&self) {
+        if !self.ended.swap(true, Ordering::SeqCst) {
+            self.servers.iter().for_each(Server::end);
+        }
+    }
+}
+
+/// For how long and by whom a result may be kept.
+const CACHE_SCOPE: Path = &["result", "cacheScope"];
+
+/// Why a request goes no further.
+#[derive(Debug)]
+struct Refused {
+    code: i64,
+    why: String,
+}
+
+impl Refused {
+    fn params(why: String) -> Self {
+        Self { code: INVALID_PARAMS, why }
+    }
+
+    fn unreadable(error: impl std::fmt::Display) -> Self {
+        Self { code: INVALID_REQUEST, why: error.to_string() }
+    }
+}
+
+fn refused(id: Option<&RawValue>, code: i64, why: &str) -> Said {
+    Said::Refused(error_response(id, code, why, None))
+}
+
+/// The request for the page behind a cursor.
+fn next_page(line: &[u8], cursor: &Value) -> Option<Vec<u8>> {
+    let mut request: Value = serde_json::from_slice(line).ok()?;
+    let request = request.as_object_mut()?;
+    let params = request.entry("params").or_insert_with(|| json!({}));
+    params.as_object_mut()?.insert("cursor".to_owned(), cursor.clone());
+    serde_json::to_vec(&request).ok()
+}
+
+/// What is repeated of a name that the client gave.
+fn shown(name: &str) -> String {
+    name.chars().take(80).flat_map(char::escape_debug).collect()
+}
+
+/// Passes on what the gates say until the session is gone.
+pub(super) async fn relay(session: Weak<Session>, mut lines: mpsc::Receiver<(usize, Vec<u8>)>) {
+    while let Some((index, line)) = lines.recv().await {
+        let Some(session) = session.upgrade() else { return };
+        session.heard(index, &line);
+    }
+}
