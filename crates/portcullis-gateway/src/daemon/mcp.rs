@@ -150,7 +150,12 @@ impl Call<'_> {
         if let Err(why) = headers::check_arguments(self.headers, message, &session) {
             return Err(refusal(StatusCode::BAD_REQUEST, id, HEADER_MISMATCH, &why));
         }
-        Ok(Answer { session: &session, opened: None, stateless: true }.to(session.say(body).await).await)
+        let answer = Answer { session: &session, opened: None, stateless: true };
+        let answered = answer.to(session.say(body).await).await;
+        if session.is_of_no_use() {
+            self.shared.mcp.end(key, self.principal());
+        }
+        Ok(answered)
     }
 
     /// The stream of messages that belong to no request, or the rest of one that broke.

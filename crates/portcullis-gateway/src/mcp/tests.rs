@@ -5,6 +5,7 @@ mod adversary;
 mod asking;
 mod held;
 mod overheard;
+mod remote;
 mod stopped;
 
 use std::sync::Arc;

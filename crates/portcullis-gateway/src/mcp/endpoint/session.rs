@@ -39,6 +39,8 @@ pub(crate) struct Session {
     pub(super) servers: Vec<Server>,
     state: Mutex<State>,
     used: Mutex<Instant>,
+    /// A server has answered something with a result.
+    served: AtomicBool,
     pub(super) ended: AtomicBool,
 }
 
@@ -69,8 +71,15 @@ impl Session {
             servers,
             state: Mutex::default(),
             used: Mutex::new(Instant::now()),
+            served: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         }
+    }
+
+    /// Whether nothing has come of it so far and nothing is under way, as where a client finds out that its servers speak an
+    /// earlier revision.
+    pub(crate) fn is_of_no_use(&self) -> bool {
+        !self.served.load(Ordering::SeqCst) && self.idle_for().is_some()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -332,6 +341,7 @@ impl Session {
             .collect();
         let line = match (merged(made, &parts), whole.error) {
             (Some(result), _) => {
+                self.served.store(true, Ordering::SeqCst);
                 if whole.method == INITIALIZE {
                     state.version = result.get("protocolVersion").and_then(Value::as_str).map(str::to_owned);
                 }
@@ -431,6 +441,9 @@ impl Session {
         if let Some(whole) = open.whole {
             self.part(index, whole, &open, result, error);
             return Some(());
+        }
+        if result.is_some() {
+            self.served.store(true, Ordering::SeqCst);
         }
         let mut changes = vec![(ID, open.id.get())];
         if open.method == TOOLS_LIST && self.stateless {
