@@ -123,7 +123,7 @@ impl Call<'_> {
             let (id, session) = opened.map_err(|error| not_opened(Some(id_raw), &error))?;
             let answer = Answer { session: &session, opened: Some(&id), stateless: false };
             let answered = answer.to(session.say(body).await).await;
-            if session.version().is_none() {
+            if session.is_of_no_use() {
                 // The server has refused to open one.
                 self.shared.mcp.end(Key::of_id(&id), self.principal());
             }

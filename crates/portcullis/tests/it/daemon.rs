@@ -36,6 +36,11 @@ impl State {
         self.folder.path().join("home")
     }
 
+    /// A file or folder beside the state folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = portcullis(args);
         command.env("PORTCULLIS_HOME", self.home());

@@ -57,6 +57,8 @@ mod hook;
 #[cfg(test)]
 mod log;
 #[cfg(test)]
+mod mcp_http;
+#[cfg(test)]
 mod messages;
 #[cfg(test)]
 mod monitor;

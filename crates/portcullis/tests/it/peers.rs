@@ -121,6 +121,18 @@ impl Stage {
         std::fs::write(&path, format!("{line}\n{kept}")).unwrap();
     }
 
+    /// Where a file of the peers' scripts is.
+    pub(crate) fn script(&self, name: &str) -> String {
+        root().join("peers").join(name).display().to_string()
+    }
+
+    /// Command line of the official client's HTTP transport as a server on standard input and output.
+    pub(crate) fn bridge(&self, arguments: &[&str]) -> Vec<String> {
+        let python = self.peers.join("python/bin/python").display().to_string();
+        let words = [python.as_str(), "-B", &self.script("bridge.py")].map(str::to_owned);
+        words.into_iter().chain(arguments.iter().map(|word| (*word).to_owned())).collect()
+    }
+
     /// Starts a script of the Python client.
     pub(crate) fn client(&self, script: &str, arguments: &[String]) -> Child {
         Command::new(self.peers.join("python/bin/python"))

@@ -56,30 +56,61 @@ fn open(stage: &Stage) {
     );
 }
 
-/// The whole surface of the server over standard input and output alone, and over HTTP behind the gate, is the same JSON
-/// but for the committed list.
+/// The daemon with `/mcp` in front of a server behind an address.
+fn endpoint(stage: &Stage, server: &Served) -> Served {
+    stage.set_main("policy = \"open\"");
+    let main = stage.bundle().join("portcullis.toml");
+    let text = std::fs::read_to_string(&main).unwrap();
+    std::fs::write(&main, format!("{text}\n[server.far]\nurl = '{}'\n", server.url)).unwrap();
+    let bundle = stage.bundle().display().to_string();
+    let mut daemon = stage.portcullis(&["serve", "--bundle", &bundle, "--http", "127.0.0.1:0"]);
+    let mut child = daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("serving HTTP address=") {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "the daemon ended");
+    }
+    let url = format!("http://{}/mcp", line.trim_end().rsplit_once('=').unwrap().1);
+    std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+    Served { child, url }
+}
+
+/// The whole surface of the server over HTTP is the same JSON but for the committed list: alone, behind `mcp --url`, and
+/// behind `/mcp`.
 #[test]
 fn a_remote_server_is_what_it_is_without_the_gate() {
     let Some(stage) = Stage::set("everything") else { return };
     open(&stage);
-    let server = Served::everything(&stage);
+    let servers: Vec<Served> = (0..3).map(|_| Served::everything(&stage)).collect();
+    let daemon = endpoint(&stage, &servers[2]);
     let mut gated = stage.governed("mcp", "open", &["--url"]);
-    gated.push(server.url.clone());
-    for mode in ["auto", "legacy"] {
-        let surface = |command: Vec<String>| {
-            let mut arguments = vec!["--mode".to_owned(), mode.to_owned()];
+    gated.push(servers[1].url.clone());
+    let token = stage.path("home/credentials/agent.token").display().to_string();
+    let commands = [stage.bridge(&[&servers[0].url]), gated, stage.bridge(&["--token", &token, &daemon.url])];
+    let children: Vec<Child> = commands
+        .into_iter()
+        .map(|command| {
+            let mut arguments = vec!["--mode".to_owned(), "legacy".to_owned()];
             arguments.extend(command);
             stage.client("surface.py", &arguments)
-        };
-        let (plain, far) = (stage.path(&format!("plain-{mode}")), stage.path(&format!("far-{mode}")));
-        let (one, two) = (surface(stage.server("everything")), surface(gated.clone()));
-        for (child, file) in [(one, &plain), (two, &far)] {
+        })
+        .collect();
+    let reports: Vec<String> = children
+        .into_iter()
+        .enumerate()
+        .map(|(number, child)| {
             let output = child.wait_with_output().unwrap();
-            assert!(output.status.success(), "{mode}: {}", shown(&output));
-            std::fs::write(file, output.stdout).unwrap();
-        }
-        let compared = stage.client("compare.py", &[plain.display().to_string(), far.display().to_string()]);
-        let output = compared.wait_with_output().unwrap();
-        assert!(output.status.success(), "{mode}: {}", shown(&output));
+            assert!(output.status.success(), "{number}: {}", shown(&output));
+            let file = stage.path(&format!("report-{number}"));
+            std::fs::write(&file, output.stdout).unwrap();
+            file.display().to_string()
+        })
+        .collect();
+    let fields = stage.script("nondeterministic-http.json");
+    for other in &reports[1..] {
+        let arguments = [reports[0].clone(), other.clone(), "--fields".to_owned(), fields.clone()];
+        let output = stage.client("compare.py", &arguments).wait_with_output().unwrap();
+        assert!(output.status.success(), "{other}: {}", shown(&output));
     }
 }

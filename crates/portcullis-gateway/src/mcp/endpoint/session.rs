@@ -25,7 +25,7 @@ use super::streams::{EventId, Reading, STANDALONE, Streams};
 use crate::mcp::upstream;
 
 /// How long a server may take to answer what all of them are asked. Who has not answered is left out.
-const TOGETHER_MAX: Duration = Duration::from_secs(15);
+const TOGETHER_MAX: Duration = Duration::from_secs(10);
 /// Most pages of one server's list.
 const PAGES_MAX: usize = 64;
 

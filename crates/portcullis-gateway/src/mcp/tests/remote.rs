@@ -291,12 +291,7 @@ async fn a_server_that_misbehaves_is_answered_for() {
             "said nothing for",
             "timeout",
         ),
-        (
-            "a stream without a response",
-            stream(": nothing\n\n"),
-            "without a response",
-            "unknown",
-        ),
+        ("a stream without a response", stream(": nothing\n\n"), "without a response", "unknown"),
         ("an event that is cut off", stream(&format!("data: {RESULT}")), "without a response", "unknown"),
         ("an answer to another request", json_answer(other), "without a response", "unknown"),
         ("the same on a stream", stream(&format!("data: {other}\n\n")), "without a response", "unknown"),
