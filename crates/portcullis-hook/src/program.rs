@@ -64,7 +64,7 @@ fn request(input: &[u8], options: &Options) -> Option<(PathBuf, Vec<u8>)> {
     let home = std::path::absolute(state_folder(options.home.as_deref())?).ok()?;
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let user_home = folder("HOME");
-    let project = match folder("CLAUDE_PROJECT_DIR") {
+    let project = match place::project_variable(options.agent.as_deref()).and_then(folder) {
         Some(project) => Some(project),
         None => {
             let Directory { cwd } = serde_json::from_str(input).ok()?;
@@ -77,6 +77,7 @@ fn request(input: &[u8], options: &Options) -> Option<(PathBuf, Vec<u8>)> {
     };
     let event = ReportHookEvent {
         input: Cow::Borrowed(input),
+        agent: options.agent.clone(),
         bundle,
         policy: options.policy.clone(),
         ask: options.ask,
