@@ -285,7 +285,8 @@ async fn event<S: Surface<Error: Failed>>(
         HookEvent::SessionStart => {}
         HookEvent::SessionEnd => run.close().await?,
         HookEvent::Prompt(text) => {
-            let said = ReportInput { text: text.clone(), role: Role::User, reach: Reach::Withhold };
+            let reach = if parsed.agent.withholds_prompts() { Reach::Withhold } else { Reach::Tell };
+            let said = ReportInput { text: text.clone(), role: Role::User, reach };
             let judged = run.input(said).await?;
             return Ok(shown::prompt(&judged).into());
         }

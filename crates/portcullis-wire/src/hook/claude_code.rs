@@ -7,12 +7,13 @@ use super::shape::{Kind, Names, Shape, any_response, as_it_is};
 use super::{Agent, Answer, Decision, HookEvent, ResultAnswer};
 
 /// The names under which bundles describe tools.
-pub(super) const TOOLS: [&str; 30] = [
+pub(super) const TOOLS: [&str; 31] = [
     "Agent",
     "ApplyPatch",
     "AskUserQuestion",
     "Bash",
     "BashOutput",
+    "Delete",
     "Edit",
     "EnterPlanMode",
     "ExitPlanMode",

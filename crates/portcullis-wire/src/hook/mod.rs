@@ -19,7 +19,10 @@
 mod answer;
 mod claude_code;
 mod codex;
+mod copilot_cli;
+mod cursor;
 mod gemini_cli;
+mod opencode;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -51,6 +54,12 @@ pub enum Agent {
     GeminiCli,
     /// Codex CLI.
     Codex,
+    /// Cursor.
+    Cursor,
+    /// GitHub Copilot CLI.
+    CopilotCli,
+    /// OpenCode.
+    OpenCode,
 }
 
 /// What an agent puts in the place of a tool's result.
@@ -66,7 +75,8 @@ pub enum Replaces {
 
 impl Agent {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::ClaudeCode, Self::GeminiCli, Self::Codex];
+    pub const ALL: [Self; 6] =
+        [Self::ClaudeCode, Self::GeminiCli, Self::Codex, Self::Cursor, Self::CopilotCli, Self::OpenCode];
 
     /// The word on the command line.
     #[must_use]
@@ -75,6 +85,9 @@ impl Agent {
             Self::ClaudeCode => "claude-code",
             Self::GeminiCli => "gemini-cli",
             Self::Codex => "codex",
+            Self::Cursor => "cursor",
+            Self::CopilotCli => "copilot-cli",
+            Self::OpenCode => "opencode",
         }
     }
 
@@ -85,6 +98,9 @@ impl Agent {
             Self::ClaudeCode => "Claude Code",
             Self::GeminiCli => "Gemini CLI",
             Self::Codex => "Codex CLI",
+            Self::Cursor => "Cursor",
+            Self::CopilotCli => "Copilot CLI",
+            Self::OpenCode => "OpenCode",
         }
     }
 
@@ -99,6 +115,9 @@ impl Agent {
             Self::ClaudeCode => &claude_code::SHAPE,
             Self::GeminiCli => &gemini_cli::SHAPE,
             Self::Codex => &codex::SHAPE,
+            Self::Cursor => &cursor::SHAPE,
+            Self::CopilotCli => &copilot_cli::SHAPE,
+            Self::OpenCode => &opencode::SHAPE,
         }
     }
 
@@ -126,7 +145,13 @@ impl Agent {
     /// Whether a call can be made with other arguments, and its outcome still be known as that of the call.
     #[must_use]
     pub const fn changes_arguments(self) -> bool {
-        !matches!(self, Self::GeminiCli)
+        !matches!(self, Self::GeminiCli | Self::CopilotCli)
+    }
+
+    /// Whether a hook can keep a prompt from the agent.
+    #[must_use]
+    pub const fn withholds_prompts(self) -> bool {
+        !matches!(self, Self::CopilotCli | Self::OpenCode)
     }
 
     /// What it puts in the place of the result of a call.
@@ -134,8 +159,10 @@ impl Agent {
     pub fn replaces(self, call: &HookCall, failed: bool) -> Replaces {
         match self {
             Self::ClaudeCode if call.is_mcp() && !failed => Replaces::Value,
-            Self::ClaudeCode => Replaces::Nothing,
-            Self::GeminiCli | Self::Codex => Replaces::Text,
+            Self::Cursor if call.is_mcp() && !failed => Replaces::Text,
+            Self::CopilotCli if !failed => Replaces::Text,
+            Self::ClaudeCode | Self::Cursor | Self::CopilotCli => Replaces::Nothing,
+            Self::GeminiCli | Self::Codex | Self::OpenCode => Replaces::Text,
         }
     }
 
@@ -147,8 +174,12 @@ impl Agent {
             Self::ClaudeCode => claude_code::fields(&answer, event),
             Self::GeminiCli => gemini_cli::fields(&answer),
             Self::Codex => codex::fields(&answer),
+            Self::Cursor => cursor::fields(&answer),
+            Self::CopilotCli => copilot_cli::fields(&answer),
+            Self::OpenCode => opencode::fields(&answer),
         };
-        if let Some(note) = note {
+        // The others have no words for it.
+        if let (Some(note), Self::ClaudeCode | Self::GeminiCli | Self::Codex) = (note, self) {
             fields.insert("systemMessage".to_owned(), note.into());
         }
         Value::Object(fields).to_string()

@@ -14,13 +14,17 @@ use super::{
 use crate::fields::{self, FieldError};
 use crate::strict;
 
+/// Most folders that an agent works in.
+const ROOTS_MAX: usize = 1_024;
 /// How many fields are read.
-const FIELDS: usize = 13;
+const FIELDS: usize = 14;
 
 /// What an agent calls the fields of an event.
 pub(super) struct Names {
     pub(super) session: &'static str,
     pub(super) directory: &'static str,
+    /// Folders, of which the first stands for a directory that is not told.
+    pub(super) roots: &'static str,
     pub(super) mode: &'static str,
     pub(super) event: &'static str,
     pub(super) tool: &'static str,
@@ -40,6 +44,7 @@ impl Names {
     pub(super) const CLAUDE: Self = Self {
         session: "session_id",
         directory: "cwd",
+        roots: "workspace_roots",
         mode: "permission_mode",
         event: "hook_event_name",
         tool: "tool_name",
@@ -57,6 +62,7 @@ impl Names {
         [
             self.session,
             self.directory,
+            self.roots,
             self.mode,
             self.event,
             self.tool,
@@ -144,8 +150,22 @@ impl Shape {
         }
         let text = std::str::from_utf8(input).map_err(|error| HookError::InvalidUtf8(error.valid_up_to()))?;
         let names = self.names;
-        let [session, cwd, mode, name, tool, arguments, id, response, error, prompt, reply, active, server] =
-            fields::read(text, &names.all())?;
+        let [
+            session,
+            cwd,
+            roots,
+            mode,
+            name,
+            tool,
+            arguments,
+            id,
+            response,
+            error,
+            prompt,
+            reply,
+            active,
+            server,
+        ] = fields::read(text, &names.all())?;
         let name = required(names.event, name)?;
         let call = || self.call(tool, arguments, id, server);
         let kind = self.events.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
@@ -175,6 +195,10 @@ impl Shape {
             None => HookEvent::Other,
         };
         let directory = optional(names.directory, cwd, FOLDER_BYTES_MAX)?.filter(|folder| !folder.is_empty());
+        let directory = match directory {
+            Some(directory) => Some(directory),
+            None => first(names.roots, roots)?,
+        };
         if directory.as_ref().is_some_and(|folder| !folder.starts_with('/')) {
             return Err(HookError::Missing { field: names.directory, expected: "an absolute path" });
         }
@@ -272,6 +296,13 @@ fn rename(
         }
     }
     Ok(())
+}
+
+/// The first of several folders, if they are told.
+fn first(field: &'static str, raw: Option<&RawValue>) -> Result<Option<String>, HookError> {
+    let Some(raw) = fields::present(raw) else { return Ok(None) };
+    let folders = fields::read_array(raw.get(), field, ROOTS_MAX)?;
+    optional(field, folders.first().copied(), FOLDER_BYTES_MAX)
 }
 
 /// A text that has to be there.

@@ -38,8 +38,14 @@ pub(super) struct Place {
     variable: Option<(&'static str, &'static str)>,
     /// The events that are told to the gate, and whether a failure to tell must block.
     pub(super) events: &'static [(&'static str, bool)],
+    /// How its file begins, where that is not with `hooks`.
+    pub(super) version: Option<u64>,
+    /// The file is the gate's alone, and goes with the last entry.
+    pub(super) own_file: bool,
     /// The programs by which one knows that it is installed.
     pub(super) programs: &'static [&'static str],
+    /// The folder in the user's home by which one knows it.
+    folder: &'static str,
     /// What its user has to do besides.
     pub(super) besides: Option<&'static str>,
 }
@@ -60,7 +66,10 @@ static CLAUDE_CODE: Place = Place {
         ("Stop", false),
         ("ConfigChange", false),
     ],
+    version: None,
+    own_file: false,
     programs: &["claude"],
+    folder: ".claude",
     besides: None,
 };
 
@@ -77,7 +86,10 @@ static GEMINI_CLI: Place = Place {
         ("SessionStart", false),
         ("SessionEnd", false),
     ],
+    version: None,
+    own_file: false,
     programs: &["gemini"],
+    folder: ".gemini",
     besides: Some(
         "Gemini CLI runs hooks of a project in folders that it trusts, and warns before it runs new ones",
     ),
@@ -96,8 +108,73 @@ static CODEX: Place = Place {
         ("SessionStart", false),
         ("Stop", false),
     ],
+    version: None,
+    own_file: false,
     programs: &["codex"],
+    folder: ".codex",
     besides: Some("Codex skips it until you trust it: open `/hooks` in Codex, after each change of it too"),
+};
+
+static CURSOR: Place = Place {
+    project: ".cursor/hooks.json",
+    local: None,
+    user: ".cursor/hooks.json",
+    variable: None,
+    // An event that it does not know makes Cursor reject the whole file.
+    events: &[
+        ("preToolUse", true),
+        ("postToolUse", true),
+        ("postToolUseFailure", true),
+        ("beforeSubmitPrompt", true),
+        ("sessionStart", false),
+        ("sessionEnd", false),
+        ("stop", false),
+    ],
+    version: Some(1),
+    own_file: false,
+    programs: &["cursor-agent", "cursor"],
+    folder: ".cursor",
+    besides: Some("Cursor runs hooks of a project in workspaces that it trusts"),
+};
+
+static COPILOT_CLI: Place = Place {
+    project: ".github/hooks/portcullis.json",
+    local: None,
+    user: ".copilot/hooks/portcullis.json",
+    variable: Some(("COPILOT_HOME", "hooks/portcullis.json")),
+    events: &[
+        ("PreToolUse", true),
+        ("PostToolUse", true),
+        ("PostToolUseFailure", true),
+        ("UserPromptSubmit", true),
+        ("SessionStart", false),
+        ("SessionEnd", false),
+        ("Stop", false),
+    ],
+    version: Some(1),
+    own_file: true,
+    programs: &["copilot"],
+    folder: ".copilot",
+    besides: None,
+};
+
+static OPENCODE: Place = Place {
+    project: ".opencode/plugins/portcullis.js",
+    local: None,
+    user: ".config/opencode/plugins/portcullis.js",
+    variable: Some(("XDG_CONFIG_HOME", "opencode/plugins/portcullis.js")),
+    events: &[
+        ("tool.execute.before", true),
+        ("tool.execute.after", true),
+        ("chat.message", true),
+        ("session.created", false),
+        ("session.deleted", false),
+    ],
+    version: None,
+    own_file: true,
+    programs: &["opencode"],
+    folder: ".config/opencode",
+    besides: Some("OpenCode reads its plugins when it starts"),
 };
 
 pub(super) fn place(agent: Agent) -> &'static Place {
@@ -105,6 +182,9 @@ pub(super) fn place(agent: Agent) -> &'static Place {
         Agent::ClaudeCode => &CLAUDE_CODE,
         Agent::GeminiCli => &GEMINI_CLI,
         Agent::Codex => &CODEX,
+        Agent::Cursor => &CURSOR,
+        Agent::CopilotCli => &COPILOT_CLI,
+        Agent::OpenCode => &OPENCODE,
     }
 }
 
@@ -140,8 +220,7 @@ pub fn is_there(agent: Agent, home: &Path) -> bool {
         env::var_os("PATH")
             .is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(program).is_file()))
     };
-    let folder = Path::new(place.user).components().next().map(|first| home.join(first));
-    place.programs.iter().any(on_path) || folder.is_some_and(|folder| folder.is_dir())
+    place.programs.iter().any(on_path) || home.join(place.folder).is_dir()
 }
 
 /// One entry of an event. A shell runs the command; whatever keeps the program from answering must block where blocking is
@@ -167,6 +246,11 @@ pub(super) fn entry(agent: Agent, event: &str, blocks: bool, command: &str) -> V
                 "BeforeTool" | "AfterTool" => json!({"matcher": "*", "hooks": [hook]}),
                 _ => json!({ "hooks": [hook] }),
             }
+        }
+        Agent::Cursor => json!({"command": command, "timeout": TIMEOUT_S, "failClosed": blocks}),
+        // OpenCode's plugin is no entry.
+        Agent::CopilotCli | Agent::OpenCode => {
+            json!({"type": "command", "bash": command, "timeoutSec": TIMEOUT_S})
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod agents;
 mod members;
+mod plugin;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -52,7 +53,8 @@ pub struct Change {
     /// Entries of an earlier installation that are replaced or removed.
     pub replaced: usize,
     before: Option<String>,
-    after: String,
+    /// `None`: the file goes.
+    after: Option<String>,
 }
 
 /// What stands in an agent's settings.
@@ -92,8 +94,14 @@ pub enum InstallError {
 /// # Errors
 /// [`InstallError`] if the file cannot be read as settings.
 pub fn install(settings: &Settings) -> Result<Change, InstallError> {
-    let file = File::read(&settings.file)?;
     let command = command(settings);
+    if settings.agent == Agent::OpenCode {
+        return plugin::install(&settings.file, command);
+    }
+    let mut file = File::read(&settings.file)?;
+    if let Some(version) = agents::place(settings.agent).version {
+        file.begin_with_version(version)?;
+    }
     let events = agents::place(settings.agent).events;
     let (mut hooks, replaced) = file.without_own(events)?;
     for (event, blocks) in events {
@@ -101,7 +109,7 @@ pub fn install(settings: &Settings) -> Result<Change, InstallError> {
         entries.push(agents::entry(settings.agent, event, *blocks, &command));
         hooks.set(event, &entries).map_err(|error| file.unfit(error))?;
     }
-    file.changed(Some(hooks), replaced, Some(command), events)
+    file.changed(Some(hooks), replaced, Some(command), settings.agent)
 }
 
 /// What taking an installation out would write.
@@ -109,10 +117,13 @@ pub fn install(settings: &Settings) -> Result<Change, InstallError> {
 /// # Errors
 /// [`InstallError`] if the file cannot be read as settings.
 pub fn uninstall(agent: Agent, path: &Path) -> Result<Change, InstallError> {
+    if agent == Agent::OpenCode {
+        return plugin::uninstall(path);
+    }
     let file = File::read(path)?;
     let (hooks, replaced) = file.without_own(&[])?;
     let hooks = Some(hooks).filter(|hooks| !hooks.0.is_empty());
-    file.changed(hooks, replaced, None, agents::place(agent).events)
+    file.changed(hooks, replaced, None, agent)
 }
 
 /// What stands in a settings file.
@@ -120,6 +131,9 @@ pub fn uninstall(agent: Agent, path: &Path) -> Result<Change, InstallError> {
 /// # Errors
 /// [`InstallError`] if the file cannot be read as settings.
 pub fn standing(agent: Agent, path: &Path) -> Result<Standing, InstallError> {
+    if agent == Agent::OpenCode {
+        return plugin::standing(path);
+    }
     let file = File::read(path)?;
     let hooks = file.hooks()?;
     let mut missing = Vec::new();
@@ -132,21 +146,28 @@ pub fn standing(agent: Agent, path: &Path) -> Result<Standing, InstallError> {
         }
     }
     let Some(command) = found else { return Ok(Standing::Absent) };
-    let (program, _) = program_of(&command);
-    Ok(if !missing.is_empty() {
-        Standing::Broken(format!("there is no entry for {}", missing.join(", ")))
-    } else if !is_program(Path::new(program)) {
-        Standing::Broken(format!("`{program}` is no program"))
+    Ok(if missing.is_empty() {
+        with_program(command)
     } else {
-        Standing::Governed(command)
+        Standing::Broken(format!("there is no entry for {}", missing.join(", ")))
     })
+}
+
+/// A command that is started, if its program is there.
+fn with_program(command: String) -> Standing {
+    let (program, _) = program_of(&command);
+    if is_program(Path::new(program)) {
+        Standing::Governed(command)
+    } else {
+        Standing::Broken(format!("`{program}` is no program"))
+    }
 }
 
 impl Change {
     /// Whether nothing is to be written.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
-        self.before.as_ref() == Some(&self.after) || self.before.is_none() && self.command.is_none()
+        self.before == self.after
     }
 
     /// What is different, as a unified diff; empty if nothing is.
@@ -156,10 +177,12 @@ impl Change {
             return String::new();
         }
         let before = self.before.as_deref().unwrap_or_default();
-        let diff = similar::TextDiff::from_lines(before, &self.after);
+        let after = self.after.as_deref().unwrap_or_default();
+        let diff = similar::TextDiff::from_lines(before, after);
         let name = self.file.display().to_string();
-        let from = if self.before.is_some() { name.as_str() } else { "/dev/null" };
-        diff.unified_diff().context_radius(CONTEXT_LINES).header(from, &name).to_string()
+        let shown = |text: &Option<String>| if text.is_some() { name.as_str() } else { "/dev/null" };
+        let mut diff = diff.unified_diff();
+        diff.context_radius(CONTEXT_LINES).header(shown(&self.before), shown(&self.after)).to_string()
     }
 
     /// Replaces the file as a whole: an agent that reads it meanwhile sees the old one or the new one.
@@ -170,8 +193,11 @@ impl Change {
         if self.is_nothing() {
             return Ok(());
         }
-        replace(&self.file, &self.after)
-            .map_err(|source| InstallError::Io { path: self.file.clone(), source })
+        let done = match &self.after {
+            Some(after) => replace(&self.file, after),
+            None => fs::remove_file(&self.file),
+        };
+        done.map_err(|source| InstallError::Io { path: self.file.clone(), source })
     }
 }
 
@@ -184,20 +210,21 @@ struct File {
 
 impl File {
     fn read(path: &Path) -> Result<Self, InstallError> {
-        let failed = |source| InstallError::Io { path: path.to_owned(), source };
         let unfit = |why: String| InstallError::Unfit { path: path.to_owned(), why };
-        let text = match fs::metadata(path) {
-            Ok(meta) if meta.len() > SETTINGS_BYTES_MAX => {
-                return Err(unfit(format!("it has {} bytes; the limit is {SETTINGS_BYTES_MAX}", meta.len())));
-            }
-            Ok(_) => Some(fs::read_to_string(path).map_err(failed)?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(failed(error)),
-        };
+        let text = text_of(path)?;
         let root = serde_json::from_str(text.as_deref().unwrap_or("{}")).map_err(|error| {
             unfit(format!("{error}; it has to be JSON without comments to be changed safely"))
         })?;
         Ok(Self { path: path.to_owned(), text, root })
+    }
+
+    /// Puts the version first, where there is none.
+    fn begin_with_version(&mut self, version: u64) -> Result<(), InstallError> {
+        if self.root.get("version").is_none() {
+            let raw = serde_json::value::to_raw_value(&version).map_err(|error| self.unfit(error))?;
+            self.root.0.insert(0, ("version".to_owned(), raw));
+        }
+        Ok(())
     }
 
     fn unfit(&self, why: impl ToString) -> InstallError {
@@ -243,20 +270,37 @@ impl File {
         hooks: Option<Members>,
         replaced: usize,
         command: Option<String>,
-        events: &'static [(&'static str, bool)],
+        agent: Agent,
     ) -> Result<Change, InstallError> {
+        let place = agents::place(agent);
         let is_change = command.is_some() || replaced > 0;
         match hooks {
             Some(hooks) => self.root.set("hooks", &hooks).map_err(|error| self.unfit(error))?,
             None => self.root.remove("hooks"),
         }
         // What was not touched is not laid out anew either.
+        let is_empty = self.root.0.iter().all(|(name, _)| name == "version");
         let after = match &self.text {
-            Some(text) if !is_change => text.clone(),
-            _ => self.root.pretty(),
+            text if !is_change => text.clone(),
+            _ if command.is_none() && place.own_file && is_empty => None,
+            _ => Some(self.root.pretty()),
         };
-        let events = events.iter().map(|(event, _)| *event).collect();
+        let events = place.events.iter().map(|(event, _)| *event).collect();
         Ok(Change { file: self.path, command, events, replaced, before: self.text, after })
+    }
+}
+
+/// The text of a settings file, or `None` if there is none.
+fn text_of(path: &Path) -> Result<Option<String>, InstallError> {
+    let failed = |source| InstallError::Io { path: path.to_owned(), source };
+    match fs::metadata(path) {
+        Ok(meta) if meta.len() > SETTINGS_BYTES_MAX => {
+            let why = format!("it has {} bytes; the limit is {SETTINGS_BYTES_MAX}", meta.len());
+            Err(InstallError::Unfit { path: path.to_owned(), why })
+        }
+        Ok(_) => fs::read_to_string(path).map(Some).map_err(failed),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
     }
 }
 
@@ -316,7 +360,8 @@ fn remove_own(entries: &mut Vec<Value>) -> usize {
 
 /// The command of a hook that starts `portcullis-hook`, or `portcullis` with `hook`.
 fn own_command(hook: &Value) -> Option<&str> {
-    let command = hook.get("command").and_then(Value::as_str)?;
+    // Copilot CLI names the shell.
+    let command = hook.get("command").or_else(|| hook.get("bash")).and_then(Value::as_str)?;
     let (program, rest) = program_of(command);
     let own = match Path::new(program).file_name().and_then(OsStr::to_str) {
         Some(SMALL) => true,
