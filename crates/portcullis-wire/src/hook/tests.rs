@@ -258,6 +258,99 @@ fn all_tools_of_the_shipped_bundle_are_known_by_name() {
     }
 }
 
+/// An event before a call, and what is read of the call.
+fn called(agent: Agent, tool: &str, arguments: &Value) -> HookCall {
+    let names = agent.shape().names;
+    let name = agent.shape().events.iter().find(|(_, kind)| *kind == shape::Kind::Before).unwrap().0;
+    let event = json!({names.session: "s", names.event: name, names.tool: tool, names.arguments: arguments});
+    let HookEvent::PreToolUse(call) = agent.parse(event.to_string().as_bytes()).unwrap().event else {
+        panic!()
+    };
+    call
+}
+
+#[test]
+fn cursor_is_answered_as_it_reads_it() {
+    let call = called(Agent::Cursor, "Write", &json!({"path": "a", "contents": "x"}));
+    assert_eq!((call.tool.as_str(), &call.arguments), ("Write", &json!({"file_path": "a", "content": "x"})));
+    let event = HookEvent::PreToolUse(call);
+    let decided = |decision| said(Agent::Cursor, &Answer::Call(decision), &event);
+    let denied = json!({"permission": "deny", "user_message": "no", "agent_message": "no"});
+    assert_eq!(decided(Decision::Deny("no".into())), denied);
+    assert_eq!(decided(Decision::Ask("no".into(), None)), denied, "it does not ask before a call");
+    assert_eq!(decided(Decision::Allow(None)), json!({"permission": "allow"}));
+    // Two of its names stand for one of ours: which one it takes is not known.
+    let changed = decided(Decision::Allow(Some(json!({"file_path": "b", "content": "y"}))));
+    assert_eq!(changed["updated_input"], json!({"path": "b", "contents": "y"}));
+    let prompt = HookEvent::Prompt(String::new());
+    let blocked = json!({"continue": false, "user_message": "no"});
+    assert_eq!(said(Agent::Cursor, &Answer::PromptBlocked("no".into()), &prompt), blocked);
+    let open = said(Agent::Cursor, &Answer::GoOn("1 open".into()), &HookEvent::Stop(None));
+    assert_eq!(open, json!({"followup_message": "1 open"}));
+    assert_eq!(called(Agent::Cursor, "MCP:files:read", &json!({})).tool, "mcp__files__read");
+    let two = json!({"conversation_id": "s", "hook_event_name": "preToolUse", "tool_name": "Read",
+                     "tool_input": {"path": "a", "file_path": "b"}});
+    let error = Agent::Cursor.parse(two.to_string().as_bytes()).unwrap_err();
+    assert_eq!(error, HookError::TwoNames("file_path"));
+    let roots =
+        json!({"conversation_id": "s", "hook_event_name": "sessionStart", "workspace_roots": ["/p", "/q"]});
+    let read = Agent::Cursor.parse(roots.to_string().as_bytes()).unwrap();
+    assert_eq!(read.directory.as_deref(), Some("/p"));
+}
+
+#[test]
+fn copilot_cli_is_answered_as_it_reads_it() {
+    let edit = json!({"path": "a", "old_str": "x", "new_str": "y"});
+    let ours = json!({"file_path": "a", "old_string": "x", "new_string": "y"});
+    // Before a call and after it, so that the outcome is that of the call.
+    for tool in ["Edit", "edit"] {
+        let call = called(Agent::CopilotCli, tool, &edit);
+        assert_eq!((call.tool.as_str(), &call.arguments), ("Edit", &ours));
+    }
+    let patch = json!({"input": "*** Begin Patch"});
+    for tool in ["Edit", "apply_patch"] {
+        let call = called(Agent::CopilotCli, tool, &patch);
+        assert_eq!(
+            (call.tool.as_str(), &call.arguments),
+            ("ApplyPatch", &json!({"patch": "*** Begin Patch"}))
+        );
+    }
+    let event = HookEvent::PreToolUse(called(Agent::CopilotCli, "Bash", &json!({"command": "ls"})));
+    let decided = |decision| said(Agent::CopilotCli, &Answer::Call(decision), &event);
+    assert_eq!(decided(Decision::Allow(None)), json!({"permissionDecision": "allow"}));
+    let denied = json!({"permissionDecision": "deny", "permissionDecisionReason": "no"});
+    assert_eq!(decided(Decision::Deny("no".into())), denied);
+    assert_eq!(decided(Decision::Ask("no".into(), None)), denied);
+    let changed = decided(Decision::Allow(Some(json!({"command": "true"}))));
+    assert_eq!(changed["permissionDecision"], "deny", "its outcome would be that of another call");
+    let result = |kind: &str| {
+        let event = json!({"session_id": "s", "hook_event_name": "PostToolUse", "tool_name": "bash",
+            "tool_input": {}, "tool_result": {"result_type": kind, "text_result_for_llm": "x"}});
+        Agent::CopilotCli.parse(event.to_string().as_bytes()).unwrap().event
+    };
+    assert!(matches!(result("success"), HookEvent::PostToolUse(_, response) if response.text == "x"));
+    assert!(matches!(result("failure"), HookEvent::PostToolUseFailure(_, text) if text == "x"));
+    let cut = ResultAnswer { instead: Some("y".into()), reason: None, context: None };
+    assert_eq!(
+        said(Agent::CopilotCli, &Answer::Result(cut), &result("success")),
+        json!({"modifiedResult": {"resultType": "success", "textResultForLlm": "y"}})
+    );
+}
+
+#[test]
+fn the_plugin_of_opencode_is_answered_in_few_words() {
+    let call = called(Agent::OpenCode, "edit", &json!({"filePath": "a", "oldString": "x", "newString": "y"}));
+    assert_eq!(call.arguments, json!({"file_path": "a", "old_string": "x", "new_string": "y"}));
+    let event = HookEvent::PreToolUse(call);
+    let decided = |decision| said(Agent::OpenCode, &Answer::Call(decision), &event);
+    assert_eq!(decided(Decision::Allow(None)), json!({}));
+    assert_eq!(decided(Decision::Deny("no".into())), json!({"decision": "deny", "reason": "no"}));
+    assert_eq!(
+        decided(Decision::Allow(Some(json!({"file_path": "b"})))),
+        json!({"arguments": {"filePath": "b"}})
+    );
+}
+
 #[test]
 fn a_reason_is_never_empty() {
     assert_eq!(reason(" \n"), "Portcullis denied it");
