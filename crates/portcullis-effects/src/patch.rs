@@ -94,7 +94,7 @@ mod tests {
         let effects = all(text);
         let at = |effect: &portcullis_core::effect::Effect| {
             let span = effect.span.as_ref().unwrap();
-            text[span.start..span.end].to_owned()
+            text.get(span.start..span.end).unwrap().to_owned()
         };
         effects.iter().map(|effect| (effect.verb, effect.resource.name.clone(), at(effect))).collect()
     }

@@ -8,7 +8,7 @@
 use serde_json::{Map, Value};
 
 use super::answer::{object, reason, whole_text};
-use super::shape::{Kind, Known, Names, Renamed, Shape, any_response, as_it_is};
+use super::shape::{Kind, Names, Shape, any_response, as_it_is, known};
 use super::{Agent, Answer, Decision, claude_code};
 
 pub(super) static SHAPE: Shape = Shape {
@@ -36,10 +36,6 @@ pub(super) static SHAPE: Shape = Shape {
     adapt: as_it_is,
     answered: any_response,
 };
-
-const fn known(theirs: &'static str, ours: &'static str, arguments: Renamed) -> Known {
-    Known { theirs, ours, arguments }
-}
 
 pub(super) fn fields(answer: &Answer) -> Map<String, Value> {
     let blocked = |why: &str| object([("decision", "block".into()), ("reason", reason(why))]);

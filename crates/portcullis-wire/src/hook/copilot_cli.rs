@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::answer::{object, reason, whole_text};
-use super::shape::{Kind, Known, Names, Renamed, Shape, response, within};
+use super::shape::{Kind, Names, Renamed, Shape, known, response, within};
 use super::{Agent, Answer, Decision, HookCall, HookError, ToolResponse};
 use crate::fields;
 
@@ -64,10 +64,6 @@ pub(super) static SHAPE: Shape = Shape {
     adapt,
     answered,
 };
-
-const fn known(theirs: &'static str, ours: &'static str, arguments: Renamed) -> Known {
-    Known { theirs, ours, arguments }
-}
 
 /// A patch is called `Edit`, too.
 fn adapt(call: &mut HookCall, _: Option<&RawValue>) -> Result<(), HookError> {

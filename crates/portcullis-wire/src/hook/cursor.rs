@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::answer::{object, reason, whole_text};
-use super::shape::{Kind, Known, Names, Renamed, Shape, Theirs, any_response};
+use super::shape::{Kind, Names, Renamed, Shape, Theirs, any_response, known};
 use super::{Agent, Answer, Decision, HookCall, HookError};
 
 static NAMES: Names = Names {
@@ -59,10 +59,6 @@ pub(super) static SHAPE: Shape = Shape {
     adapt,
     answered: any_response,
 };
-
-const fn known(theirs: &'static str, ours: &'static str, arguments: Renamed) -> Known {
-    Known { theirs, ours, arguments }
-}
 
 /// `MCP:TOOL`, or `MCP:SERVER:TOOL`.
 fn adapt(call: &mut HookCall, _: Option<&RawValue>) -> Result<(), HookError> {

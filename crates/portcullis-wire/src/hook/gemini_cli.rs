@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::answer::{object, reason, whole_text};
-use super::shape::{Kind, Known, Names, Shape, Theirs, optional, response, within};
+use super::shape::{Kind, Names, Renamed, Shape, Theirs, known, optional, response, within};
 use super::{Agent, Answer, Decision, HookCall, HookError, NAME_BYTES_MAX, ToolResponse};
 use crate::fields;
 
@@ -53,10 +53,7 @@ pub(super) static SHAPE: Shape = Shape {
     answered,
 };
 
-const SEARCHED: super::shape::Renamed = &[("dir_path", "path"), ("include_pattern", "glob")];
-const fn known(theirs: &'static str, ours: &'static str, arguments: super::shape::Renamed) -> Known {
-    Known { theirs, ours, arguments }
-}
+const SEARCHED: Renamed = &[("dir_path", "path"), ("include_pattern", "glob")];
 
 fn adapt(call: &mut HookCall, server: Option<&RawValue>) -> Result<(), HookError> {
     if call.tool == "WebFetch" {

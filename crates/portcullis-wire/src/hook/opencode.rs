@@ -8,7 +8,7 @@
 use serde_json::{Map, Value};
 
 use super::answer::{object, reason, whole_text};
-use super::shape::{Kind, Known, Names, Renamed, Shape, any_response, as_it_is};
+use super::shape::{Kind, Names, Renamed, Shape, any_response, as_it_is, known};
 use super::{Agent, Answer, Decision};
 
 const FILE: Renamed = &[("filePath", "file_path")];
@@ -48,10 +48,6 @@ pub(super) static SHAPE: Shape = Shape {
     adapt: as_it_is,
     answered: any_response,
 };
-
-const fn known(theirs: &'static str, ours: &'static str, arguments: Renamed) -> Known {
-    Known { theirs, ours, arguments }
-}
 
 pub(super) fn fields(answer: &Answer) -> Map<String, Value> {
     match answer {

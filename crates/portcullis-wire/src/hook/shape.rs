@@ -109,6 +109,11 @@ pub(super) struct Known {
     pub(super) arguments: Renamed,
 }
 
+/// One tool of an agent's own.
+pub(super) const fn known(theirs: &'static str, ours: &'static str, arguments: Renamed) -> Known {
+    Known { theirs, ours, arguments }
+}
+
 /// Arguments of other names: the agent's, and those of bundles.
 pub(super) type Renamed = &'static [(&'static str, &'static str)];
 

@@ -1,3 +1,5 @@
+//! What all agents have in common, and the forms of those whose files have no tests of their own.
+
 use proptest::prelude::*;
 use serde_json::json;
 

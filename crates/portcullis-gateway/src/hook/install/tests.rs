@@ -1,3 +1,5 @@
+//! Settings of every agent: what is written, what stays, and what is left alone.
+
 use serde_json::json;
 
 use super::*;

@@ -215,7 +215,7 @@ fn no_agent_reads_a_planted_order() {
         let asked = agent.event(agent.prompt, &[json!({"prompt": "How was the weather?"})]);
         assert_eq!(client.answer(&args, &asked), json!({}), "{}", agent.id);
         let call = (agent.call)(tool, arguments);
-        let allowed = client.answer(&args, &agent.event(agent.events[0], &[call.clone()]));
+        let allowed = client.answer(&args, &agent.event(agent.events[0], std::slice::from_ref(&call)));
         assert_eq!((agent.denied)(&allowed), None, "{}: {allowed}", agent.id);
         let text = format!("It rained on Monday. {ORDER} Closed on Sundays.");
         let after = agent.event(agent.events[1], &[call, (agent.result)(&text)]);
@@ -336,3 +336,41 @@ for (const [callID, command] of [["c1", "ls -la src"], ["c2", "rm -r -f ../other
   }
 }
 "#;
+
+#[test]
+fn what_an_agent_cannot_do_is_not_installed() {
+    let client = Client::new(Program::Whole);
+    let project = client.folder.path().join("project");
+    fs::create_dir(&project).unwrap();
+    let run = |args: &[&str]| -> crate::command::Ran {
+        let mut command = client.command(&[&["hook"], args].concat());
+        command
+            .current_dir(&project)
+            .env("HOME", client.folder.path())
+            .env_remove("CODEX_HOME")
+            .output()
+            .unwrap()
+            .into()
+    };
+    for (args, why) in [
+        (&["install", "codex", "--ask"][..], "does not let a hook have its user asked"),
+        (&["install", "gemini-cli", "--local"], "has no settings for one project and one user"),
+        (&["install", "no-such-agent"], "no-such-agent"),
+    ] {
+        let ran = run(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (64, ""), "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(why), "{args:?}: {}", ran.stderr);
+    }
+    assert!(fs::read_dir(&project).unwrap().next().is_none(), "nothing was written");
+    assert_eq!(run(&["status", "codex"]).code, 1);
+    assert_eq!(run(&["install", "codex", "--user"]).code, 0);
+    assert_eq!(run(&["status", "codex"]).code, 0, "in the user's settings it counts here");
+    fs::create_dir(project.join(".codex")).unwrap();
+    fs::write(project.join(".codex/hooks.json"), "{").unwrap();
+    for command in ["install", "uninstall", "status"] {
+        let ran = run(&[command, "codex"]);
+        assert_eq!(ran.code, 3, "{command}: {}", ran.stderr);
+        assert!(ran.stderr.contains("was not changed"), "{command}: {}", ran.stderr);
+    }
+    assert_eq!(fs::read_to_string(project.join(".codex/hooks.json")).unwrap(), "{");
+}
