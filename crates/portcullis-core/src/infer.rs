@@ -23,7 +23,7 @@ use words::{Class, is_filler, is_outward, is_vague, prose, prose_verb, segments,
 pub use words::{WORDS_MAX, word_places, words_of};
 
 /// What an argument of a tool may hold.
-pub const EFFECTS: [&str; 8] = ["sql", "shell", "path", "url", "email", "money", "code", "task"];
+pub const EFFECTS: [&str; 9] = ["sql", "shell", "path", "url", "email", "money", "code", "task", "patch"];
 
 /// Tool types that inference can answer, besides the seed's six.
 pub const TOOL_TYPES: [&str; 5] = ["EXECUTE", "PAY", "DELETE", "MODIFY", "OTHER"];

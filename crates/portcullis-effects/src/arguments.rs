@@ -251,6 +251,6 @@ pub(crate) fn fits(holds: Holds, name: &str) -> bool {
         Holds::Sql => matches!(last, "sql" | "query" | "statement" | "text"),
         Holds::Shell => matches!(last, "command" | "commands" | "cmd" | "script" | "run"),
         Holds::Code => matches!(last, "code" | "script" | "source"),
-        Holds::Money | Holds::Task => false,
+        Holds::Money | Holds::Task | Holds::Patch => false,
     }
 }

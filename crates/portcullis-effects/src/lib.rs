@@ -19,6 +19,7 @@ pub mod code;
 pub mod limits;
 pub mod mail;
 pub mod money;
+mod patch;
 pub mod path;
 pub mod place;
 mod reader;

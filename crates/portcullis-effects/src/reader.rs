@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::arguments::plan::{Held, Plan, Plans, Says, escaped};
 use crate::arguments::{self, Holds, Verbs};
 use crate::limits::{ARGUMENTS_BYTES_MAX, LEAVES_MAX, NESTING_MAX};
-use crate::{Sink, Surroundings, activity, answers, code, mail, money, path, place, shell, sql, url};
+use crate::{Sink, Surroundings, activity, answers, code, mail, money, patch, path, place, shell, sql, url};
 
 /// Reads the effects of tool calls. See the [crate documentation](crate).
 #[derive(Debug, Clone, Copy, Default)]
@@ -315,6 +315,7 @@ impl Call<'_> {
             Holds::Shell => shell::read(text, &surroundings, &mut sink),
             Holds::Code => code::read(text, &surroundings, &mut sink),
             Holds::Task => activity::read(text, &surroundings, &mut sink),
+            Holds::Patch => patch::read(text, &surroundings, &mut sink),
             Holds::Path => {
                 let below = self.recursive;
                 let surroundings = match self.searched.filter(|_| leaf.says.pattern) {

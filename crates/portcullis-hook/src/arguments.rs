@@ -6,6 +6,7 @@ use std::path::PathBuf;
 /// The options.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Options {
+    pub(crate) agent: Option<String>,
     pub(crate) home: Option<PathBuf>,
     pub(crate) bundle: Option<PathBuf>,
     pub(crate) policy: Option<String>,
@@ -23,6 +24,7 @@ impl Options {
             let mut value =
                 || words.next()?.to_str().filter(|value| !value.is_empty() && !value.starts_with('-'));
             match word.to_str()? {
+                "--agent" => set(&mut options.agent, value()?.to_owned())?,
                 "--home" => set(&mut options.home, PathBuf::from(value()?))?,
                 "--bundle" => set(&mut options.bundle, PathBuf::from(value()?))?,
                 "--policy" => set(&mut options.policy, value()?.to_owned())?,
@@ -53,6 +55,8 @@ mod tests {
     fn what_an_installation_writes_is_read() {
         assert_eq!(read(&[]), Some(Options::default()));
         let all = [
+            "--agent",
+            "codex",
             "--home",
             "/h",
             "--bundle",
@@ -64,6 +68,7 @@ mod tests {
             "--uncontained",
         ];
         let expected = Options {
+            agent: Some("codex".into()),
             home: Some("/h".into()),
             bundle: Some("/b".into()),
             policy: Some("Strict Policy".into()),
@@ -84,6 +89,8 @@ mod tests {
             &["--home"],
             &["--home", ""],
             &["--policy", "--ask"],
+            &["--agent"],
+            &["--agent=codex"],
             &["--home", "/h", "--home", "/i"],
             &["--ask", "--ask"],
             &["--json"],

@@ -17,6 +17,9 @@ pub const BLOCKED: u8 = 2;
 pub struct ReportHookEvent<'a> {
     /// The client's JSON, byte for byte.
     pub input: Cow<'a, str>,
+    /// Which agent it is of, or `None` for Claude Code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Absolute path of the bundle's folder, or `None` for the shipped bundle of a developer's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<String>,

@@ -2,6 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+/// The environment variable with which an agent tells its hooks the project's folder; no agent named: Claude Code. One
+/// agent may have started another, so that the variables of both are there.
+#[must_use]
+pub fn project_variable(agent: Option<&str>) -> Option<&'static str> {
+    match agent {
+        None | Some("claude-code") => Some("CLAUDE_PROJECT_DIR"),
+        Some("gemini-cli") => Some("GEMINI_PROJECT_DIR"),
+        Some("cursor") => Some("CURSOR_PROJECT_DIR"),
+        Some(_) => None,
+    }
+}
+
 /// The project's folder, for the record, or `None` if there is none. A folder that holds the user's home, such as `/` or
 /// a link to it, is no project: everything would lie inside.
 #[must_use]

@@ -48,11 +48,14 @@ fn try_daemon(options: &Options, until: Instant) -> Result<Answered, HandOver> {
     tried.map_err(|failed| HandOver { input: Some(input), sent: failed == NoAnswer::Sent })
 }
 
-/// The one field of an event that is looked at here.
+/// The fields of an event that are looked at here.
 #[derive(Deserialize)]
 struct Directory<'a> {
     #[serde(borrow, default)]
     cwd: Option<Cow<'a, str>>,
+    /// Where Cursor works, which names no directory in every event.
+    #[serde(default)]
+    workspace_roots: Option<Vec<String>>,
 }
 
 /// The state folder of the daemon to ask, and what to send it; `None` for an event that the whole program should see.
@@ -64,11 +67,12 @@ fn request(input: &[u8], options: &Options) -> Option<(PathBuf, Vec<u8>)> {
     let home = std::path::absolute(state_folder(options.home.as_deref())?).ok()?;
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let user_home = folder("HOME");
-    let project = match folder("CLAUDE_PROJECT_DIR") {
+    let project = match place::project_variable(options.agent.as_deref()).and_then(folder) {
         Some(project) => Some(project),
         None => {
-            let Directory { cwd } = serde_json::from_str(input).ok()?;
-            cwd.filter(|cwd| !cwd.is_empty()).map(|cwd| PathBuf::from(cwd.as_ref()))
+            let Directory { cwd, workspace_roots } = serde_json::from_str(input).ok()?;
+            let cwd = cwd.filter(|cwd| !cwd.is_empty()).map(|cwd| PathBuf::from(cwd.as_ref()));
+            cwd.or_else(|| workspace_roots?.into_iter().next().map(PathBuf::from))
         }
     };
     let bundle = match &options.bundle {
@@ -77,6 +81,7 @@ fn request(input: &[u8], options: &Options) -> Option<(PathBuf, Vec<u8>)> {
     };
     let event = ReportHookEvent {
         input: Cow::Borrowed(input),
+        agent: options.agent.clone(),
         bundle,
         policy: options.policy.clone(),
         ask: options.ask,

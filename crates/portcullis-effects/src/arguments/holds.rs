@@ -22,12 +22,23 @@ pub enum Holds {
     Code,
     /// A task in plain language.
     Task,
+    /// A patch of files.
+    Patch,
 }
 
 impl Holds {
     /// All of them.
-    pub const ALL: [Self; 8] =
-        [Self::Sql, Self::Shell, Self::Path, Self::Url, Self::Email, Self::Money, Self::Code, Self::Task];
+    pub const ALL: [Self; 9] = [
+        Self::Sql,
+        Self::Shell,
+        Self::Path,
+        Self::Url,
+        Self::Email,
+        Self::Money,
+        Self::Code,
+        Self::Task,
+        Self::Patch,
+    ];
 
     /// The word in bundles.
     pub const fn as_str(self) -> &'static str {
@@ -40,6 +51,7 @@ impl Holds {
             Self::Money => "money",
             Self::Code => "code",
             Self::Task => "task",
+            Self::Patch => "patch",
         }
     }
 
@@ -49,6 +61,6 @@ impl Holds {
 
     /// Whether the text itself says what is done.
     pub const fn speaks_for_itself(self) -> bool {
-        matches!(self, Self::Sql | Self::Shell | Self::Code | Self::Task)
+        matches!(self, Self::Sql | Self::Shell | Self::Code | Self::Task | Self::Patch)
     }
 }

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use super::glob::{Component, Expansion, Secret, is_glob};
 
 /// Folders and files, in lower case.
-const CONTROL: [&[&str]; 36] = [
+const CONTROL: [&[&str]; 42] = [
     &[".git"],
     &[".githooks"],
     &[".husky"],
@@ -43,6 +43,12 @@ const CONTROL: [&[&str]; 36] = [
     &[".windsurfrules"],
     &[".gemini"],
     &[".codex"],
+    &[".copilot"],
+    &[".github", "hooks"],
+    &[".github", "copilot"],
+    &[".opencode"],
+    &[".config", "opencode"],
+    &["opencode.json"],
     &[".continue"],
     &[".roo"],
     &[".aider.conf.yml"],
@@ -54,7 +60,7 @@ const CONTROL: [&[&str]; 36] = [
 ];
 
 /// How their names begin.
-const BEGINNINGS: [char; 4] = ['.', 'd', 'g', 'l'];
+const BEGINNINGS: [char; 5] = ['.', 'd', 'g', 'l', 'o'];
 
 /// Files of those folders that people and agents write in the course of work, and that nothing acts on.
 const HARMLESS: [&[&str]; 4] = [

@@ -10,7 +10,7 @@ use portcullis_hook::event::{Answered, ReportHookEvent};
 use portcullis_session::credentials::Identity;
 use portcullis_session::error::SessionError;
 use portcullis_session::surface::{Local, LocalRun, SurfaceError};
-use portcullis_wire::hook::{self as wire, HookError, HookInput};
+use portcullis_wire::hook::{Agent, HookError, HookInput};
 
 use super::Shared;
 use super::auth::Caller;
@@ -25,7 +25,12 @@ pub(super) async fn answer(
     Caller(identity): Caller,
     JsonBody(event): JsonBody<ReportHookEvent<'static>>,
 ) -> Result<Json<Answered>, Failure> {
-    let (input, parsed) = parse(event.input.into_owned()).await?;
+    let agent = match event.agent.as_deref().map(Agent::named) {
+        None => Agent::ClaudeCode,
+        Some(Some(agent)) => agent,
+        Some(None) => return Ok(Json(Answered::blocked("the daemon does not know this agent"))),
+    };
+    let (input, parsed) = parse(agent, event.input.into_owned()).await?;
     let parsed = match parsed {
         Ok(parsed) => parsed,
         Err(error) => return Ok(Json(Answered::blocked(error))),
@@ -43,9 +48,9 @@ pub(super) async fn answer(
 }
 
 /// Reads an event; a long one off the async threads, where it holds up no other run.
-async fn parse(input: String) -> Result<(String, Result<HookInput, HookError>), Failure> {
-    let parse = |input: String| {
-        let parsed = wire::parse(input.as_bytes());
+async fn parse(agent: Agent, input: String) -> Result<(String, Result<HookInput, HookError>), Failure> {
+    let parse = move |input: String| {
+        let parsed = agent.parse(input.as_bytes());
         (input, parsed)
     };
     if input.len() < READ_ASIDE_BYTES {

@@ -6,7 +6,7 @@
 //! The run is found by the client's session; it stays open between the events, and is continued in a new segment when
 //! the daemon was restarted in between.
 //!
-//! | event | what becomes of it |
+//! | event, as Claude Code calls it | what becomes of it |
 //! |---|---|
 //! | `SessionStart` | the run is opened, or goes on |
 //! | `UserPromptSubmit` | an input of the user; one that is withheld does not reach the agent |
@@ -16,6 +16,8 @@
 //! | `Stop` | an output, where the client tells the reply; the agent is told of open work items and goes on, once |
 //! | `SessionEnd` | the run is closed |
 //! | any other | evidence: its name and the digest of the input |
+//!
+//! Which agent says what, and how it is answered, is [`portcullis_wire::hook`]'s. Here all of them are alike.
 //!
 //! Whatever goes wrong, nothing goes ahead on the strength of it: the process ends with code 2, which blocks the call,
 //! and says why on standard error, which the agent is shown. For events that stop nothing code 2 would mean something
@@ -36,11 +38,14 @@ use portcullis_hook::place;
 use portcullis_session::engine::{Reach, UNNAMED_CALL};
 use portcullis_session::shipped;
 use portcullis_session::surface::Surface;
-use portcullis_wire::hook::{self, Decision, HookCall, HookEvent, HookInput, NO_OPINION, ToolResponse};
-use serde_json::{Value, json};
+use portcullis_wire::hook::{Agent, Answer, Decision, HookCall, HookEvent, HookInput, ToolResponse};
+use serde_json::Value;
 
 pub(crate) use door::{Door, Failed};
-pub use install::{InstallError, Installed, Settings, install};
+pub use install::{
+    Change, InstallError, Scope, Settings, Standing, besides, install, is_there, settings_file, standing,
+    uninstall,
+};
 pub use portcullis_hook::event::{Answered, BLOCKED};
 
 use crate::api::{OpenRun, ProposeAction, ReportEvidence, ReportInput, ReportOutcome, ReportOutput, Role};
@@ -69,6 +74,8 @@ const EVENT_NAME_CHARS_MAX: usize = 60;
 /// How to answer.
 #[derive(Debug, Clone)]
 pub struct HookOptions {
+    /// Whose hooks are answered.
+    pub agent: Agent,
     /// The state folder.
     pub home: Home,
     /// The bundle's folder, or `None` for the shipped bundle of a developer's machine.
@@ -112,7 +119,7 @@ pub(crate) struct Rules {
 
 /// Answers one event by requests over the socket. Never fails: what goes wrong is an answer too.
 pub async fn answer(input: &[u8], options: &HookOptions) -> Answered {
-    let parsed = match hook::parse(input) {
+    let parsed = match options.agent.parse(input) {
         Ok(parsed) => parsed,
         Err(error) => return Answered::blocked(error),
     };
@@ -146,7 +153,7 @@ async fn within(
     match answered {
         Ok(answered) => answered,
         Err(why) if blocks(parsed) => {
-            shown::not_judged(&parsed.event, &why).unwrap_or_else(|| Answered::blocked(why))
+            shown::not_judged(parsed, &why).unwrap_or_else(|| Answered::blocked(why))
         }
         Err(why) => Answered {
             output: String::new(),
@@ -187,7 +194,12 @@ async fn tell<D: Door>(
         let told = async {
             let run = door.open(open.clone()).await?;
             let told_before = std::mem::replace(&mut again, true);
-            event(&run, input, parsed, rules, told_before).await
+            let told = event(&run, input, parsed, rules, told_before).await?;
+            Ok::<_, D::Error>(Answered::with(parsed.agent.line(
+                &told.answer,
+                told.note.as_deref(),
+                &parsed.event,
+            )))
         };
         match told.await {
             // Nobody listens, or the daemon ended a moment ago: what was recorded is taken up by the next one.
@@ -250,20 +262,33 @@ fn place(input: &HookInput, options: &HookOptions) -> Place {
     }
 }
 
+/// What is said about an event, and to the user beside it.
+struct Told {
+    answer: Answer,
+    note: Option<String>,
+}
+
+impl From<Answer> for Told {
+    fn from(answer: Answer) -> Self {
+        Self { answer, note: None }
+    }
+}
+
 async fn event<S: Surface<Error: Failed>>(
     run: &S,
     input: &[u8],
     parsed: &HookInput,
     rules: &Rules,
     again: bool,
-) -> Result<Answered, S::Error> {
+) -> Result<Told, S::Error> {
     match &parsed.event {
         HookEvent::SessionStart => {}
         HookEvent::SessionEnd => run.close().await?,
         HookEvent::Prompt(text) => {
-            let said = ReportInput { text: text.clone(), role: Role::User, reach: Reach::Withhold };
+            let reach = if parsed.agent.withholds_prompts() { Reach::Withhold } else { Reach::Tell };
+            let said = ReportInput { text: text.clone(), role: Role::User, reach };
             let judged = run.input(said).await?;
-            return Ok(Answered::with(shown::prompt(&judged)));
+            return Ok(shown::prompt(&judged).into());
         }
         HookEvent::Stop(Some(text)) => {
             // The user has read it.
@@ -285,21 +310,21 @@ async fn event<S: Surface<Error: Failed>>(
             return judge(run, parsed, call, rules).await;
         }
         HookEvent::PostToolUse(call, response) => {
-            return outcome(run, call, OutcomeStatus::Ok, Some(response), again).await;
+            return outcome(run, parsed.agent, call, OutcomeStatus::Ok, Some(response), again).await;
         }
         HookEvent::PostToolUseFailure(call, error) => {
             let response = ToolResponse { text: error.clone(), json: false };
-            return outcome(run, call, OutcomeStatus::Error, Some(&response), again).await;
+            return outcome(run, parsed.agent, call, OutcomeStatus::Error, Some(&response), again).await;
         }
         HookEvent::PermissionDenied(call) => {
-            return outcome(run, call, OutcomeStatus::NotExecuted, None, again).await;
+            return outcome(run, parsed.agent, call, OutcomeStatus::NotExecuted, None, again).await;
         }
         HookEvent::Other => {
             let name: String = parsed.name.chars().take(EVENT_NAME_CHARS_MAX).collect();
             evidence(run, &name, input).await?;
         }
     }
-    Ok(Answered::with(NO_OPINION))
+    Ok(Answer::Nothing.into())
 }
 
 /// The agent wants to stop. It is kept going once for what is open, and never twice in a row: what it was told and did not
@@ -308,25 +333,25 @@ async fn stopped<S: Surface<Error: Failed>>(
     run: &S,
     parsed: &HookInput,
     note: Option<String>,
-) -> Result<Answered, S::Error> {
-    let for_user = |note: Option<String>| match note {
-        Some(note) => hook::note_for_user(&format!("Portcullis: {note}")),
-        None => NO_OPINION.to_owned(),
+) -> Result<Told, S::Error> {
+    let for_user = |note: Option<String>| Told {
+        answer: Answer::Nothing,
+        note: note.map(|note| format!("Portcullis: {note}")),
     };
     if parsed.kept_going {
-        return Ok(Answered::with(for_user(note)));
+        return Ok(for_user(note));
     }
     let answer = match run.stopping().await {
         Ok(answer) => answer,
         Err(error) if error.is_unknown_route() => {
-            return Ok(Answered::with(for_user(Some(OLDER_DAEMON.to_owned()))));
+            return Ok(for_user(Some(OLDER_DAEMON.to_owned())));
         }
         Err(error) => return Err(error),
     };
-    Ok(Answered::with(match answer.open {
-        Some(open) => hook::prompt_blocked(&open),
+    Ok(match answer.open {
+        Some(open) => Answer::GoOn(open).into(),
         None => for_user(note.or(answer.unshown)),
-    }))
+    })
 }
 
 async fn evidence<S: Surface>(run: &S, name: &str, input: &[u8]) -> Result<(), S::Error> {
@@ -350,22 +375,26 @@ async fn judge<S: Surface>(
     input: &HookInput,
     call: &HookCall,
     rules: &Rules,
-) -> Result<Answered, S::Error> {
-    let runner = rules.runner.as_ref().filter(|runner| !rules.defer && can_contain(runner, call));
+) -> Result<Told, S::Error> {
+    let contains = input.agent.runs_contained() && !rules.defer;
+    let runner = rules.runner.as_ref().filter(|runner| contains && can_contain(runner, call));
     let proposal = ProposeAction {
         contains: runner.is_some(),
         tool: Some(call.tool.clone()),
         arguments: call.arguments.clone(),
         call: Some(call_id(call)),
         directory: input.directory.clone(),
-        ask: rules.ask && shows_prompts(input.permission_mode.as_deref()),
+        ask: rules.ask && input.agent.asks() && shows_prompts(input.permission_mode.as_deref()),
         ..ProposeAction::default()
     };
     let proposed = run.propose(proposal).await?;
-    Ok(Answered::with(match decide(proposed, call, rules.defer, runner) {
-        Some(decision) => hook::decision(&decision),
-        None => NO_OPINION.to_owned(),
-    }))
+    let permitted = matches!(proposed, Proposed::Permitted(_));
+    let answer = decide(proposed, call, rules.defer, runner).map_or(Answer::Nothing, Answer::Call);
+    if permitted && answer.denies(input.agent, &input.event) {
+        // It is not made after all, because the client cannot be told how.
+        run.outcome(ReportOutcome::of_call(call_id(call), OutcomeStatus::NotExecuted, None)).await?;
+    }
+    Ok(answer.into())
 }
 
 /// Whether the client asks its user in this mode. In the others something else answers: nobody, or a model.
@@ -441,13 +470,16 @@ fn contained(permit: Permit, call: &HookCall, runner: Option<&Runner>) -> Decisi
                 other => other,
             }
         }
-        _ => Decision::Deny(format!("Portcullis: the call of `{}` cannot be run contained", call.tool)),
+        _ => Decision::Deny(format!("Portcullis: the call of `{}` cannot be run contained", call.shown())),
     }
 }
 
 /// The denial as the agent reads it, with what it stands against.
 fn told(stopped: Stopped, call: &HookCall) -> String {
     let Stopped { judged, mut denial } = stopped;
+    if denial.target == call.tool {
+        call.shown().clone_into(&mut denial.target);
+    }
     if let Some(finding) = headline(&judged) {
         denial.message = with_effects(denial.message, finding, &call.arguments);
     }
@@ -456,7 +488,7 @@ fn told(stopped: Stopped, call: &HookCall) -> String {
 
 /// Why the user is asked for a call whose arguments were changed.
 fn replaced(call: &HookCall) -> String {
-    format!("Portcullis changed the arguments of `{}` but cannot determine all its effects", call.tool)
+    format!("Portcullis changed the arguments of `{}` but cannot determine all its effects", call.shown())
 }
 
 /// Why the user is asked.
@@ -515,51 +547,51 @@ fn quoted(text: &str) -> Option<String> {
 
 async fn outcome<S: Surface<Error: Failed>>(
     run: &S,
+    agent: Agent,
     call: &HookCall,
     status: OutcomeStatus,
     response: Option<&ToolResponse>,
     again: bool,
-) -> Result<Answered, S::Error> {
+) -> Result<Told, S::Error> {
     let content = response.map(|response| response.text.clone());
     let failed = status != OutcomeStatus::Ok;
-    let report = ReportOutcome::of_call(call_id(call), status, content).within(shown::reach(call, failed));
+    let report =
+        ReportOutcome::of_call(call_id(call), status, content).within(shown::reach(agent, call, failed));
     match (run.outcome(report).await, response) {
-        (Ok(_), None) => Ok(Answered::with(NO_OPINION)),
+        (Ok(_), None) => Ok(Answer::Nothing.into()),
         (Ok(judged), Some(response)) => {
-            let answer = shown::result(call, failed, response, &judged);
-            Ok(Answered::with(if judged.uncontained { not_contained(&answer, call) } else { answer }))
+            let answer = shown::result(agent, call, failed, response, &judged);
+            Ok(Told { answer, note: judged.uncontained.then(|| not_contained(call)) })
         }
         (Err(error), _) if !error.is_not_executing() => Err(error),
-        (Err(_), None) => Ok(Answered::with(NO_OPINION)),
+        (Err(_), None) => Ok(Answer::Nothing.into()),
         // It was recorded the first time, and the answer was lost with the daemon.
-        (Err(_), Some(_)) if again => Ok(Answered::with(shown::lost(call, failed))),
+        (Err(_), Some(_)) if again => Ok(shown::lost(agent, call, failed).into()),
         // The client made a call that the gate did not permit, or never saw. It has happened; it is recorded as what
         // it is, and the user is told.
         (Err(_), Some(_)) => {
             evidence(run, "call-without-permit", call_id(call).as_bytes()).await?;
             let message = format!(
-                "portcullis: `{}` was called without a permit from Portcullis; is the hook set up for PreToolUse of every tool?",
-                call.tool
+                "portcullis: `{}` was called without a permit from Portcullis; is the hook set up for every tool, before it is called? `portcullis hook status` says so",
+                call.shown()
             );
-            Ok(Answered::with(json!({ "systemMessage": message }).to_string()))
+            Ok(Told { answer: Answer::Nothing, note: Some(message) })
         }
     }
 }
 
-/// The answer with a word to the user that the client ran a call otherwise than it was permitted.
-fn not_contained(answer: &str, call: &HookCall) -> String {
-    let message = format!(
-        "portcullis: a call of `{}` was permitted contained, and the client ran it otherwise; does it honour `updatedInput`, or does another hook change the call?",
-        call.tool
-    );
-    let mut answer: Value = serde_json::from_str(answer).unwrap_or_else(|_| json!({}));
-    if let Some(fields) = answer.as_object_mut() {
-        fields.insert("systemMessage".to_owned(), message.into());
-    }
-    answer.to_string()
+/// A word to the user that the client ran a call otherwise than it was permitted.
+fn not_contained(call: &HookCall) -> String {
+    format!(
+        "portcullis: a call of `{}` was permitted contained, and the client ran it otherwise; does it honour changed arguments, or does another hook change the call?",
+        call.shown()
+    )
 }
 
-const _: () = assert!(portcullis_hook::limit::INPUT_BYTES_MAX == hook::INPUT_BYTES_MAX, "both read the same");
+const _: () = assert!(
+    portcullis_hook::limit::INPUT_BYTES_MAX == portcullis_wire::hook::INPUT_BYTES_MAX,
+    "both read the same"
+);
 
 #[cfg(test)]
 mod tests;

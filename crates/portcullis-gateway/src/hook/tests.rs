@@ -5,12 +5,15 @@ use std::path::Path;
 use portcullis_core::id::ActionId;
 use portcullis_core::verdict::Verdict;
 
+use serde_json::json;
+
 use super::*;
 use crate::api::ActionAnswer;
 use crate::client::stand_in;
 
 fn options(project: Option<&str>, home: Option<&str>) -> HookOptions {
     HookOptions {
+        agent: Agent::ClaudeCode,
         home: Home::at(Path::new("/tmp/none")).unwrap(),
         bundle: None,
         policy: None,
@@ -27,6 +30,7 @@ fn options(project: Option<&str>, home: Option<&str>) -> HookOptions {
 
 fn input(cwd: Option<&str>) -> HookInput {
     HookInput {
+        agent: Agent::ClaudeCode,
         session: "s".into(),
         directory: cwd.map(str::to_owned),
         permission_mode: None,
@@ -94,7 +98,8 @@ fn judged(enforced: Enforced, permit: bool) -> ActionAnswer {
 
 #[test]
 fn answers_become_decisions() {
-    let call = HookCall { tool: "Bash".into(), arguments: json!({"command": "rm /etc/x"}), id: None };
+    let call =
+        HookCall { tool: "Bash".into(), arguments: json!({"command": "rm /etc/x"}), id: None, theirs: None };
     let decide = |answer, defer| super::decide(Proposed::received(answer).unwrap(), &call, defer, None);
     let decided = |enforced, permit, defer| decide(judged(enforced, permit), defer);
     assert_eq!(decided(Enforced::Executed, true, false), Some(Decision::Allow(None)));
@@ -121,6 +126,7 @@ fn shell(command: &str) -> HookCall {
         tool: "Bash".into(),
         arguments: json!({"command": command, "timeout": 5}),
         id: Some("c".into()),
+        theirs: None,
     }
 }
 
@@ -169,16 +175,13 @@ fn only_named_command_lines_are_contained() {
 
 #[test]
 fn the_user_is_told_of_what_ran_otherwise_than_permitted() {
-    let answer: Value = serde_json::from_str(&not_contained(NO_OPINION, &shell("make"))).unwrap();
-    assert!(answer["systemMessage"].as_str().unwrap().contains("`updatedInput`"));
-    let answer: Value =
-        serde_json::from_str(&not_contained(r#"{"decision":"block"}"#, &shell("make"))).unwrap();
-    assert_eq!(answer["decision"], "block");
+    assert!(not_contained(&shell("make")).contains("`Bash` was permitted contained"));
 }
 
 #[test]
 fn what_the_gate_did_not_see_is_left_to_the_client() {
-    let call = HookCall { tool: "Bash".into(), arguments: json!({"command": "make"}), id: None };
+    let call =
+        HookCall { tool: "Bash".into(), arguments: json!({"command": "make"}), id: None, theirs: None };
     let decide = |answer, defer| super::decide(Proposed::received(answer).unwrap(), &call, defer, None);
     let unseen = ActionAnswer { seen: false, ..judged(Enforced::Executed, true) };
     assert_eq!(decide(unseen.clone(), false), None);
@@ -212,7 +215,7 @@ fn what_is_quoted_is_one_short_line() {
 
 #[test]
 fn a_call_without_an_id_is_known_by_what_it_is() {
-    let call = |arguments| HookCall { tool: "Bash".into(), arguments, id: None };
+    let call = |arguments| HookCall { tool: "Bash".into(), arguments, id: None, theirs: None };
     assert_eq!(call_id(&call(json!({"a": 1, "b": 2}))), call_id(&call(json!({"b": 2, "a": 1}))));
     assert_ne!(call_id(&call(json!({"a": 1}))), call_id(&call(json!({"a": 2}))));
 }

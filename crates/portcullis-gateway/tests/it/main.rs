@@ -20,6 +20,7 @@ mod monitor;
 mod observed;
 mod openapi;
 mod own_daemon;
+mod parity;
 mod replies;
 mod resources;
 mod resumed;

@@ -5,21 +5,24 @@ use std::io::{self, Read as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use portcullis_gateway::hook::{self, Answered, BLOCKED, HookOptions, Settings};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use portcullis_gateway::hook::{self, Answered, BLOCKED, Change, HookOptions, Scope, Settings, Standing};
 use portcullis_hook::limit::{ANSWER_MAX, WHOLE_MAX, within};
-use portcullis_wire::hook::INPUT_BYTES_MAX;
+use portcullis_hook::place::project_variable;
+use portcullis_wire::hook::{Agent, INPUT_BYTES_MAX};
 use serde_json::json;
 
 use crate::bundle::check_folder;
 use crate::cli::Global;
 use crate::exit;
 use crate::failure::Failure;
-use crate::out::{Out, STRONG};
+use crate::out::{Out, STRONG, clean};
 
 const EXAMPLES: &str = "\
 Examples:
   portcullis hook install
-  portcullis hook install --user --bundle ~/my-bundle
+  portcullis hook install codex --user --bundle ~/my-bundle
+  portcullis hook status gemini-cli
   portcullis hook < input.json
 
 Started by the client for each event of its session, with the event as JSON on standard input. The answer goes to \
@@ -29,14 +32,39 @@ const EXAMPLES_INSTALL: &str = "\
 Examples:
   portcullis hook install
   portcullis hook install --local --ask
-  portcullis hook install --user";
+  portcullis hook install gemini-cli --user
+  portcullis hook install codex --dry-run
 
-/// Judge what a coding agent does: answer the hooks of Claude Code
+Shows what is different in the settings. Everything else in them stays as it is.
+Exit codes: 0 it is installed, 3 the settings cannot be read and were left alone.";
+
+const EXAMPLES_UNINSTALL: &str = "\
+Examples:
+  portcullis hook uninstall
+  portcullis hook uninstall codex --user
+  portcullis hook uninstall gemini-cli --dry-run
+
+Exit codes: 0 there is no entry left, 3 the settings cannot be read and were left \
+alone.";
+
+const EXAMPLES_STATUS: &str = "\
+Examples:
+  portcullis hook status
+  portcullis hook status codex --json
+
+Looks into the settings of this folder and of the user.
+Exit codes: 0 the agent is governed in this folder, 1 it is not, 3 settings cannot \
+be read.";
+
+/// Judge what a coding agent does: answer its hooks
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
+    /// Whose hooks are answered
+    #[arg(long, value_name = "AGENT", default_value = CLAUDE_CODE, value_parser = agents())]
+    agent: Agent,
     #[command(flatten)]
     rules: Rules,
     #[command(flatten)]
@@ -56,18 +84,52 @@ struct Earlier {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Write the hook into the client's settings
+    /// Write the hook into an agent's settings
     #[command(after_help = EXAMPLES_INSTALL)]
     Install {
-        /// For you, in this project only: `.claude/settings.local.json`
-        #[arg(long, conflicts_with = "user")]
-        local: bool,
-        /// For you, in all projects: `~/.claude/settings.json`
-        #[arg(long)]
-        user: bool,
+        #[command(flatten)]
+        place: Place,
         #[command(flatten)]
         rules: Rules,
     },
+    /// Take the hook out of an agent's settings
+    #[command(after_help = EXAMPLES_UNINSTALL)]
+    Uninstall {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Say whether an agent is governed
+    #[command(after_help = EXAMPLES_STATUS)]
+    Status {
+        /// The agent
+        #[arg(value_name = "AGENT", default_value = CLAUDE_CODE, value_parser = agents())]
+        agent: Agent,
+    },
+}
+
+/// Whose settings, and which.
+#[derive(Debug, Clone, clap::Args)]
+struct Place {
+    /// The agent
+    #[arg(value_name = "AGENT", default_value = CLAUDE_CODE, value_parser = agents())]
+    agent: Agent,
+    /// For you, in this project only; of Claude Code: `.claude/settings.local.json`
+    #[arg(long, conflicts_with = "user")]
+    local: bool,
+    /// For you, in all projects
+    #[arg(long)]
+    user: bool,
+    /// Show what would be different, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// The agent where none is named.
+const CLAUDE_CODE: &str = Agent::ClaudeCode.id();
+
+fn agents() -> impl TypedValueParser<Value = Agent> {
+    let named = |id: String| Agent::named(&id).ok_or_else(|| format!("`{id}` is no agent that is known"));
+    PossibleValuesParser::new(Agent::ALL.map(Agent::id)).try_map(named)
 }
 
 /// By what is judged, and who is asked.
@@ -97,7 +159,10 @@ pub(crate) fn is_answering(arguments: &[OsString]) -> bool {
         match word.to_str() {
             Some("--home" | "--color") => drop(words.next()),
             Some(option) if option.starts_with('-') => {}
-            Some("hook") => return words.next().is_none_or(|word| word != "install"),
+            Some("hook") => {
+                let others = ["install", "uninstall", "status"];
+                return words.next().is_none_or(|word| !others.iter().any(|other| word == *other));
+            }
             _ => return false,
         }
     }
@@ -107,7 +172,9 @@ pub(crate) fn is_answering(arguments: &[OsString]) -> bool {
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match &args.command {
         None => answer(args, global),
-        Some(Command::Install { local, user, rules }) => install(*local, *user, rules, global),
+        Some(Command::Install { place, rules }) => install(place, rules, global),
+        Some(Command::Uninstall { place }) => uninstall(place, global),
+        Some(Command::Status { agent }) => status(*agent, global),
     }
 }
 
@@ -125,15 +192,16 @@ fn answer(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 fn options(args: &Args, global: &Global) -> Result<HookOptions, Failure> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let Args { rules, earlier, .. } = args;
+    let Args { agent, rules, earlier, .. } = args;
     Ok(HookOptions {
+        agent: *agent,
         home: global.home()?,
         bundle: rules.bundle.clone(),
         policy: rules.policy.clone(),
         ask: rules.ask,
         defer: rules.defer,
         uncontained: rules.uncontained,
-        project: folder("CLAUDE_PROJECT_DIR"),
+        project: project_variable(Some(agent.id())).and_then(folder),
         user_home: folder("HOME"),
         program: None,
         again: earlier.again,
@@ -159,33 +227,126 @@ fn judge(options: &HookOptions) -> Answered {
     }
 }
 
-fn install(local: bool, user: bool, rules: &Rules, global: &Global) -> Result<u8, Failure> {
-    let folder = if user {
-        std::env::var_os("HOME").map(PathBuf::from).ok_or_else(|| Failure::unreadable("HOME is not set"))?
-    } else {
-        std::env::current_dir().map_err(|error| Failure::unreadable(format!("no current folder: {error}")))?
-    };
-    let name = if local { "settings.local.json" } else { "settings.json" };
+fn install(place: &Place, rules: &Rules, global: &Global) -> Result<u8, Failure> {
+    let agent = place.agent;
+    if rules.ask && !agent.asks() {
+        return Err(Failure::usage(format!(
+            "{} does not let a hook have its user asked; leave `--ask` out, and decide with `portcullis approvals`",
+            agent.name()
+        )));
+    }
     let program = std::env::current_exe()
         .map_err(|error| Failure::unreadable(format!("cannot tell where this program is: {error}")))?;
-    let settings =
-        Settings { file: folder.join(".claude").join(name), program, arguments: arguments(rules, global)? };
-    let installed = hook::install(&settings).map_err(Failure::unreadable)?;
+    let file = place.file()?;
+    let settings = Settings { agent, file, program, arguments: arguments(rules, global)? };
+    let change = hook::install(&settings).map_err(Failure::unreadable)?;
     let mut out = Out::new();
-    if global.json {
-        out.json(&json!({"file": settings.file, "command": installed.command, "events": installed.events,
-                         "replaced": installed.replaced}))?;
-    } else {
-        let file = settings.file.display();
-        out.line(format_args!("{STRONG}{file}{STRONG:#} starts `{}`", installed.command))?;
-        out.line(format_args!("for {}", installed.events.join(", ")))?;
+    carry_out(&change, place, &mut out, global)?;
+    if !global.json {
+        let file = change.file.display();
+        let command = change.command.as_deref().unwrap_or_default();
+        let starts = if place.dry_run { "would start" } else { "starts" };
+        out.line(format_args!("{STRONG}{file}{STRONG:#} {starts} `{command}`"))?;
+        out.line(format_args!("for {}", change.events.join(", ")))?;
         out.line(format_args!(
             "it answers within {} s; what is held: `portcullis approvals list`",
             ANSWER_MAX.as_secs()
         ))?;
+        if let Some(besides) = hook::besides(agent) {
+            out.line(format_args!("{besides}"))?;
+        }
     }
     out.finish()?;
     Ok(exit::YES)
+}
+
+fn uninstall(place: &Place, global: &Global) -> Result<u8, Failure> {
+    let change = hook::uninstall(place.agent, &place.file()?).map_err(Failure::unreadable)?;
+    let mut out = Out::new();
+    carry_out(&change, place, &mut out, global)?;
+    if !global.json {
+        let file = change.file.display();
+        let state = match (change.replaced, place.dry_run) {
+            (0, _) => "has no entry of the hook",
+            (_, true) => "would have no entry of the hook any more",
+            (_, false) => "has no entry of the hook any more",
+        };
+        out.line(format_args!("{STRONG}{file}{STRONG:#} {state}"))?;
+    }
+    out.finish()?;
+    Ok(exit::YES)
+}
+
+/// Shows a change and makes it, unless it is only to be shown.
+fn carry_out(change: &Change, place: &Place, out: &mut Out, global: &Global) -> Result<(), Failure> {
+    if !place.dry_run {
+        change.write().map_err(Failure::unreadable)?;
+    }
+    if global.json {
+        return out.json(&json!({
+            "agent": place.agent.id(), "file": change.file, "command": change.command,
+            "events": change.events, "replaced": change.replaced, "changed": !change.is_nothing(),
+            "written": !place.dry_run && !change.is_nothing(), "difference": change.difference(),
+        }));
+    }
+    change.difference().lines().try_for_each(|line| out.line(format_args!("{}", clean(line))))
+}
+
+impl Place {
+    fn file(&self) -> Result<PathBuf, Failure> {
+        let scope = match (self.local, self.user) {
+            (true, _) => Scope::Local,
+            (_, true) => Scope::User,
+            _ => Scope::Project,
+        };
+        let folder = if scope == Scope::User { home()? } else { current()? };
+        hook::settings_file(self.agent, scope, &folder).ok_or_else(|| {
+            Failure::usage(format!("{} has no settings for one project and one user", self.agent.name()))
+        })
+    }
+}
+
+fn home() -> Result<PathBuf, Failure> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    home.ok_or_else(|| Failure::unreadable("HOME is not set"))
+}
+
+fn current() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(|error| Failure::unreadable(format!("no current folder: {error}")))
+}
+
+/// What stands in the settings that count in this folder.
+fn status(agent: Agent, global: &Global) -> Result<u8, Failure> {
+    let mut out = Out::new();
+    let mut governed = false;
+    for (scope, word) in [(Scope::Project, "project"), (Scope::Local, "local"), (Scope::User, "user")] {
+        let folder = if scope == Scope::User { home()? } else { current()? };
+        let Some(file) = hook::settings_file(agent, scope, &folder) else { continue };
+        let standing = hook::standing(agent, &file).map_err(Failure::unreadable)?;
+        let (state, detail) = match &standing {
+            Standing::Governed(command) => ("governed", Some(command)),
+            Standing::Broken(why) => ("broken", Some(why)),
+            Standing::Absent => ("absent", None),
+        };
+        governed |= state == "governed";
+        if global.json {
+            out.json(
+                &json!({"agent": agent.id(), "scope": word, "file": file, "state": state, "detail": detail}),
+            )?;
+        } else {
+            let detail = detail.map(|detail| format!(": {}", clean(detail))).unwrap_or_default();
+            out.line(format_args!("{state:<8}  {word:<7}  {}{detail}", file.display()))?;
+        }
+    }
+    if !global.json {
+        match (governed, hook::besides(agent)) {
+            (true, Some(besides)) => out.line(format_args!("{besides}"))?,
+            (true, None) => {}
+            (false, _) => out.line(format_args!("-> portcullis hook install {}", agent.id()))?,
+        }
+    }
+    out.finish()?;
+    Ok(if governed { exit::YES } else { exit::NO })
 }
 
 /// The options as they stand in the settings: absolute, since the client starts the hook anywhere.

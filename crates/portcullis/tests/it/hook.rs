@@ -2,6 +2,7 @@
 //! documented shapes. Both programs are held to the same tests: `portcullis hook`, and `portcullis-hook`, which hands over
 //! to it.
 
+mod agents;
 mod blocks;
 mod bundle;
 mod contained;

@@ -133,7 +133,7 @@ fn a_client_that_runs_it_otherwise_is_told_and_recorded() {
     let command = rewritten(&answer).to_owned();
     let answer = client.answer(&[], &project.event("post-bash", "sh build.sh", "toolu_1"));
     let message = answer["systemMessage"].as_str().unwrap();
-    assert!(message.contains("permitted contained") && message.contains("updatedInput"), "{message}");
+    assert!(message.contains("permitted contained") && message.contains("changed arguments"), "{message}");
     let events = client.recorded();
     assert_eq!(bodies(&events, "evidence")[0]["name"], "uncontained");
     assert_eq!(bodies(&events, "observed").len(), 0);

@@ -1,0 +1,399 @@
+//! Setting an agent up: entries in its settings file that start a program for each event: `portcullis-hook` where it
+//! stands beside `portcullis`, else `portcullis hook`.
+//!
+//! Whatever else is in the file stays, in its order. Entries that an earlier installation made are replaced, so
+//! that installing again is how one changes the options. What is to be written is worked out first ([`Change`]), so that it
+//! can be shown; the file is replaced as a whole, and one that cannot be read as settings is left alone.
+
+mod agents;
+mod members;
+mod plugin;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use portcullis_wire::hook::Agent;
+use serde_json::Value;
+
+pub use agents::{Scope, besides, is_there, settings_file};
+use members::Members;
+
+/// The program that answers quickly where the daemon runs.
+const SMALL: &str = "portcullis-hook";
+/// Largest settings file, in bytes.
+const SETTINGS_BYTES_MAX: u64 = 4 << 20;
+/// Lines around a difference that are shown with it.
+const CONTEXT_LINES: usize = 2;
+
+/// Where to install.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Whose settings they are.
+    pub agent: Agent,
+    /// The settings file; it is made if it is not there.
+    pub file: PathBuf,
+    /// Where `portcullis` is, absolute.
+    pub program: PathBuf,
+    /// Options of the hook.
+    pub arguments: Vec<String>,
+}
+
+/// What is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The file.
+    pub file: PathBuf,
+    /// The command that the agent runs; of an installation only.
+    pub command: Option<String>,
+    /// The events.
+    pub events: Vec<&'static str>,
+    /// Entries of an earlier installation that are replaced or removed.
+    pub replaced: usize,
+    before: Option<String>,
+    /// `None`: the file goes.
+    after: Option<String>,
+}
+
+/// What stands in an agent's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Every event is told to the gate, by this command.
+    Governed(String),
+    /// There are entries, and something is wrong with them.
+    Broken(String),
+    /// There is no entry.
+    Absent,
+}
+
+/// Why it was not.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// A file or folder.
+    #[error("cannot use `{}`: {source}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file holds something else than settings; it was left alone.
+    #[error("`{}` was not changed: {why}", path.display())]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// What an installation would write.
+///
+/// # Errors
+/// [`InstallError`] if the file cannot be read as settings.
+pub fn install(settings: &Settings) -> Result<Change, InstallError> {
+    let command = command(settings);
+    if settings.agent == Agent::OpenCode {
+        return plugin::install(&settings.file, command);
+    }
+    let mut file = File::read(&settings.file)?;
+    if let Some(version) = agents::place(settings.agent).version {
+        file.begin_with_version(version)?;
+    }
+    let events = agents::place(settings.agent).events;
+    let (mut hooks, replaced) = file.without_own(events)?;
+    for (event, blocks) in events {
+        let mut entries = file.entries(event, hooks.get(event))?;
+        entries.push(agents::entry(settings.agent, event, *blocks, &command));
+        hooks.set(event, &entries).map_err(|error| file.unfit(error))?;
+    }
+    file.changed(Some(hooks), replaced, Some(command), settings.agent)
+}
+
+/// What taking an installation out would write.
+///
+/// # Errors
+/// [`InstallError`] if the file cannot be read as settings.
+pub fn uninstall(agent: Agent, path: &Path) -> Result<Change, InstallError> {
+    if agent == Agent::OpenCode {
+        return plugin::uninstall(path);
+    }
+    let file = File::read(path)?;
+    let (hooks, replaced) = file.without_own(&[])?;
+    let hooks = Some(hooks).filter(|hooks| !hooks.0.is_empty());
+    file.changed(hooks, replaced, None, agent)
+}
+
+/// What stands in a settings file.
+///
+/// # Errors
+/// [`InstallError`] if the file cannot be read as settings.
+pub fn standing(agent: Agent, path: &Path) -> Result<Standing, InstallError> {
+    if agent == Agent::OpenCode {
+        return plugin::standing(path);
+    }
+    let file = File::read(path)?;
+    let hooks = file.hooks()?;
+    let mut missing = Vec::new();
+    let mut found: Option<String> = None;
+    for (event, _) in agents::place(agent).events {
+        let entries = file.entries(event, hooks.get(event))?;
+        match entries.iter().flat_map(hooks_of).find_map(own_command) {
+            Some(command) => found = found.or(Some(command.to_owned())),
+            None => missing.push(*event),
+        }
+    }
+    let Some(command) = found else { return Ok(Standing::Absent) };
+    Ok(if missing.is_empty() {
+        with_program(command)
+    } else {
+        Standing::Broken(format!("there is no entry for {}", missing.join(", ")))
+    })
+}
+
+/// A command that is started, if its program is there.
+fn with_program(command: String) -> Standing {
+    let (program, _) = program_of(&command);
+    if is_program(Path::new(program)) {
+        Standing::Governed(command)
+    } else {
+        Standing::Broken(format!("`{program}` is no program"))
+    }
+}
+
+impl Change {
+    /// Whether nothing is to be written.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.before == self.after
+    }
+
+    /// What is different, as a unified diff; empty if nothing is.
+    #[must_use]
+    pub fn difference(&self) -> String {
+        if self.is_nothing() {
+            return String::new();
+        }
+        let before = self.before.as_deref().unwrap_or_default();
+        let after = self.after.as_deref().unwrap_or_default();
+        let diff = similar::TextDiff::from_lines(before, after);
+        let name = self.file.display().to_string();
+        let shown = |text: &Option<String>| if text.is_some() { name.as_str() } else { "/dev/null" };
+        let mut diff = diff.unified_diff();
+        diff.context_radius(CONTEXT_LINES).header(shown(&self.before), shown(&self.after)).to_string()
+    }
+
+    /// Replaces the file as a whole: an agent that reads it meanwhile sees the old one or the new one.
+    ///
+    /// # Errors
+    /// [`InstallError::Io`]; the file is as it was.
+    pub fn write(&self) -> Result<(), InstallError> {
+        if self.is_nothing() {
+            return Ok(());
+        }
+        let done = match &self.after {
+            Some(after) => replace(&self.file, after),
+            None => fs::remove_file(&self.file),
+        };
+        done.map_err(|source| InstallError::Io { path: self.file.clone(), source })
+    }
+}
+
+/// A settings file as it was read.
+struct File {
+    path: PathBuf,
+    text: Option<String>,
+    root: Members,
+}
+
+impl File {
+    fn read(path: &Path) -> Result<Self, InstallError> {
+        let unfit = |why: String| InstallError::Unfit { path: path.to_owned(), why };
+        let text = text_of(path)?;
+        let root = serde_json::from_str(text.as_deref().unwrap_or("{}")).map_err(|error| {
+            unfit(format!("{error}; it has to be JSON without comments to be changed safely"))
+        })?;
+        Ok(Self { path: path.to_owned(), text, root })
+    }
+
+    /// Puts the version first, where there is none.
+    fn begin_with_version(&mut self, version: u64) -> Result<(), InstallError> {
+        if self.root.get("version").is_none() {
+            let raw = serde_json::value::to_raw_value(&version).map_err(|error| self.unfit(error))?;
+            self.root.0.insert(0, ("version".to_owned(), raw));
+        }
+        Ok(())
+    }
+
+    fn unfit(&self, why: impl ToString) -> InstallError {
+        InstallError::Unfit { path: self.path.clone(), why: why.to_string() }
+    }
+
+    fn hooks(&self) -> Result<Members, InstallError> {
+        let hooks = self.root.get("hooks").map_or(Ok(Members::default()), serde_json::from_str);
+        hooks.map_err(|error| self.unfit(format!("`hooks`: {error}")))
+    }
+
+    fn entries(&self, event: &str, entries: Option<&str>) -> Result<Vec<Value>, InstallError> {
+        let entries = entries.map_or(Ok(Vec::new()), serde_json::from_str);
+        entries.map_err(|error| self.unfit(format!("`hooks.{event}`: {error}")))
+    }
+
+    /// The hooks without those of an earlier installation, and how many those were. Events that are written again keep
+    /// their place.
+    fn without_own(&self, again: &[(&str, bool)]) -> Result<(Members, usize), InstallError> {
+        let mut all = 0;
+        let mut kept = Members::default();
+        for (event, raw) in self.hooks()?.0 {
+            // What is under the name of no event is not looked into.
+            let Ok(mut entries) = serde_json::from_str::<Vec<Value>>(raw.get()) else {
+                kept.0.push((event, raw));
+                continue;
+            };
+            match remove_own(&mut entries) {
+                0 => kept.0.push((event, raw)),
+                removed => {
+                    all += removed;
+                    if !entries.is_empty() || again.iter().any(|(known, _)| *known == event) {
+                        kept.set(&event, &entries).map_err(|error| self.unfit(error))?;
+                    }
+                }
+            }
+        }
+        Ok((kept, all))
+    }
+
+    fn changed(
+        mut self,
+        hooks: Option<Members>,
+        replaced: usize,
+        command: Option<String>,
+        agent: Agent,
+    ) -> Result<Change, InstallError> {
+        let place = agents::place(agent);
+        let is_change = command.is_some() || replaced > 0;
+        match hooks {
+            Some(hooks) => self.root.set("hooks", &hooks).map_err(|error| self.unfit(error))?,
+            None => self.root.remove("hooks"),
+        }
+        // What was not touched is not laid out anew either.
+        let is_empty = self.root.0.iter().all(|(name, _)| name == "version");
+        let after = match &self.text {
+            text if !is_change => text.clone(),
+            _ if command.is_none() && place.own_file && is_empty => None,
+            _ => Some(self.root.pretty()),
+        };
+        let events = place.events.iter().map(|(event, _)| *event).collect();
+        Ok(Change { file: self.path, command, events, replaced, before: self.text, after })
+    }
+}
+
+/// The text of a settings file, or `None` if there is none.
+fn text_of(path: &Path) -> Result<Option<String>, InstallError> {
+    let failed = |source| InstallError::Io { path: path.to_owned(), source };
+    match fs::metadata(path) {
+        Ok(meta) if meta.len() > SETTINGS_BYTES_MAX => {
+            let why = format!("it has {} bytes; the limit is {SETTINGS_BYTES_MAX}", meta.len());
+            Err(InstallError::Unfit { path: path.to_owned(), why })
+        }
+        Ok(_) => fs::read_to_string(path).map(Some).map_err(failed),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn command(settings: &Settings) -> String {
+    let small = settings.program.with_file_name(SMALL);
+    let words =
+        if is_program(&small) { vec![small] } else { vec![settings.program.clone(), PathBuf::from("hook")] };
+    let words = words.iter().map(|word| word.to_string_lossy());
+    let agent = match settings.agent {
+        Agent::ClaudeCode => Vec::new(),
+        agent => vec!["--agent", agent.id()],
+    };
+    let words = words.chain(agent.into_iter().map(Into::into));
+    let words = words.chain(settings.arguments.iter().map(|word| word.as_str().into()));
+    words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
+}
+
+fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// A word for the shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// The hooks in an entry: those in its list, or itself.
+fn hooks_of(entry: &Value) -> Vec<&Value> {
+    match entry.get("hooks").and_then(Value::as_array) {
+        Some(hooks) => hooks.iter().collect(),
+        None => vec![entry],
+    }
+}
+
+/// Takes out what an earlier installation put in; how many hooks that were.
+fn remove_own(entries: &mut Vec<Value>) -> usize {
+    let mut removed = 0;
+    entries.retain_mut(|entry| match entry.get_mut("hooks").and_then(Value::as_array_mut) {
+        None => {
+            let own = own_command(entry).is_some();
+            removed += usize::from(own);
+            !own
+        }
+        Some(hooks) => {
+            let before = hooks.len();
+            hooks.retain(|hook| own_command(hook).is_none());
+            removed += before - hooks.len();
+            before == hooks.len() || !hooks.is_empty()
+        }
+    });
+    removed
+}
+
+/// The command of a hook that starts `portcullis-hook`, or `portcullis` with `hook`.
+fn own_command(hook: &Value) -> Option<&str> {
+    // Copilot CLI names the shell.
+    let command = hook.get("command").or_else(|| hook.get("bash")).and_then(Value::as_str)?;
+    let (program, rest) = program_of(command);
+    let own = match Path::new(program).file_name().and_then(OsStr::to_str) {
+        Some(SMALL) => true,
+        Some("portcullis") => rest.split_whitespace().next() == Some("hook"),
+        _ => false,
+    };
+    own.then_some(command)
+}
+
+/// The program of a command line, whose path may be quoted and hold spaces, and the rest.
+fn program_of(command: &str) -> (&str, &str) {
+    match command.strip_prefix('\'') {
+        Some(quoted) => quoted.split_once('\'').unwrap_or((quoted, "")),
+        None => command.split_once(' ').unwrap_or((command, "")),
+    }
+}
+
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // Through links, so that a file that is kept elsewhere stays there.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut beside = tempfile::NamedTempFile::new_in(folder)?;
+    beside.write_all(text.as_bytes())?;
+    // A new file is readable like others; one that is there keeps its rights.
+    let mode = fs::metadata(&path).map_or(0o644, |meta| meta.permissions().mode());
+    beside.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+    beside.as_file().sync_all()?;
+    beside.persist(&path).map(drop).map_err(|error| error.error)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! Settings of every agent: what is written, what stays, and what is left alone.
+
+use serde_json::json;
+
+use super::*;
+
+/// The agents whose settings are JSON.
+fn with_settings() -> impl Iterator<Item = Agent> {
+    Agent::ALL.into_iter().filter(|agent| *agent != Agent::OpenCode)
+}
+
+/// Settings of an agent in a folder, with the program at a path that needs quotes.
+fn settings(agent: Agent, folder: &Path, arguments: &[&str]) -> Settings {
+    Settings {
+        agent,
+        file: settings_file(agent, Scope::Project, folder).unwrap(),
+        program: PathBuf::from("/opt/my tools/portcullis"),
+        arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
+    }
+}
+
+fn installed(settings: &Settings) -> Change {
+    let change = install(settings).unwrap();
+    change.write().unwrap();
+    change
+}
+
+fn read(settings: &Settings) -> Value {
+    serde_json::from_slice(&fs::read(&settings.file).unwrap()).unwrap()
+}
+
+fn write(settings: &Settings, text: &str) {
+    fs::create_dir_all(settings.file.parent().unwrap()).unwrap();
+    fs::write(&settings.file, text).unwrap();
+}
+
+#[test]
+fn entries_are_added_once_and_the_rest_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = settings(Agent::ClaudeCode, folder.path(), &[]);
+    let events = agents::place(Agent::ClaudeCode).events.len();
+    write(
+        &first,
+        r#"{"model":"m","hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"lint"}]}]},"env":{"A":"1"}}"#,
+    );
+    let change = installed(&first);
+    assert_eq!((change.replaced, change.events.len()), (0, events));
+    let text = read(&first);
+    let kept = fs::read_to_string(&first.file).unwrap();
+    assert!(kept.starts_with("{\n  \"model\": \"m\",\n  \"hooks\": {\n    \"PreToolUse\": ["), "{kept}");
+    assert!(kept.ends_with("\n  \"env\": {\"A\":\"1\"}\n}\n"), "{kept}");
+    let entries = text["hooks"]["PreToolUse"].as_array().unwrap();
+    assert_eq!(entries[0]["hooks"][0]["command"], "lint");
+    assert_eq!(entries[1]["matcher"], "*");
+    assert_eq!(entries[1]["hooks"][0]["command"], "'/opt/my tools/portcullis' hook || exit 2");
+    assert_eq!(text["hooks"]["Stop"][0]["hooks"][0]["command"], "'/opt/my tools/portcullis' hook");
+
+    let again = Settings {
+        program: "/usr/bin/portcullis".into(),
+        ..settings(Agent::ClaudeCode, folder.path(), &["--ask"])
+    };
+    let change = installed(&again);
+    assert_eq!((change.replaced, change.is_nothing()), (events, false));
+    let change = installed(&again);
+    assert_eq!((change.replaced, change.is_nothing(), change.difference().as_str()), (events, true, ""));
+    let entries = read(&again)["hooks"]["PreToolUse"].as_array().unwrap().clone();
+    assert_eq!(entries.last().unwrap()["hooks"][0]["command"], "/usr/bin/portcullis hook --ask || exit 2");
+}
+
+/// What every agent has in common.
+#[test]
+fn what_is_installed_is_shown_first_and_can_be_taken_out() {
+    for agent in with_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(agent, folder.path(), &[]);
+        assert_eq!(standing(agent, &settings.file).unwrap(), Standing::Absent, "{agent:?}");
+        assert!(uninstall(agent, &settings.file).unwrap().is_nothing(), "{agent:?}");
+        let shown = install(&settings).unwrap();
+        assert!(!settings.file.exists(), "{agent:?}: what is only shown is not written");
+        let difference = shown.difference();
+        assert!(difference.starts_with("--- /dev/null\n+++ /"), "{agent:?}: {difference}");
+        shown.write().unwrap();
+        assert!(install(&settings).unwrap().is_nothing(), "{agent:?}");
+        let Standing::Broken(why) = standing(agent, &settings.file).unwrap() else { panic!("{agent:?}") };
+        assert!(why.contains("is no program"), "{agent:?}: {why}");
+        let there = Settings { program: std::env::current_exe().unwrap(), ..settings.clone() };
+        // Its name is neither of the two that start the gate.
+        installed(&there);
+        assert_eq!(standing(agent, &settings.file).unwrap(), Standing::Absent, "{agent:?}");
+
+        let beside = folder.path().join("bin");
+        fs::create_dir(&beside).unwrap();
+        let small = beside.join("portcullis-hook");
+        fs::write(&small, "").unwrap();
+        fs::set_permissions(&small, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::remove_file(&settings.file).unwrap();
+        write(
+            &settings,
+            "{\"novel\": [1.0, 2],\n \"hooks\": {\"Else\": [{\"hooks\": [{\"command\": \"x\"}]}]}}",
+        );
+        let before = fs::read_to_string(&settings.file).unwrap();
+        installed(&Settings { program: beside.join("portcullis"), ..settings.clone() });
+        let Standing::Governed(command) = standing(agent, &settings.file).unwrap() else {
+            panic!("{agent:?}")
+        };
+        assert!(command.starts_with(&small.display().to_string()), "{agent:?}: {command}");
+        assert_eq!(command.contains(&format!(" --agent {}", agent.id())), agent != Agent::ClaudeCode);
+
+        // An event that someone took out is missed.
+        let mut text = read(&settings);
+        let first = agents::place(agent).events[0].0;
+        text["hooks"].as_object_mut().unwrap().remove(first);
+        write(&settings, &text.to_string());
+        let Standing::Broken(why) = standing(agent, &settings.file).unwrap() else { panic!("{agent:?}") };
+        assert!(why.contains(first), "{agent:?}: {why}");
+
+        let removed = uninstall(agent, &settings.file).unwrap();
+        assert_eq!(removed.replaced, agents::place(agent).events.len() - 1, "{agent:?}");
+        removed.write().unwrap();
+        let after: Value = serde_json::from_slice(&fs::read(&settings.file).unwrap()).unwrap();
+        let mut expected: Value = serde_json::from_str(&before).unwrap();
+        if let Some(version) = after.get("version") {
+            expected["version"] = version.clone();
+        }
+        assert_eq!(after, expected, "{agent:?}: what was there before is there again");
+        assert!(uninstall(agent, &settings.file).unwrap().is_nothing(), "{agent:?}");
+    }
+}
+
+#[test]
+fn what_must_block_blocks_when_the_program_is_gone_and_says_why() {
+    for agent in with_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings { program: "/gone/portcullis".into(), ..settings(agent, folder.path(), &[]) };
+        installed(&settings);
+        let text = read(&settings);
+        for (event, blocks) in agents::place(agent).events {
+            let entry = &text["hooks"][event][0];
+            let hook = hooks_of(entry)[0];
+            let command = hook.get("command").unwrap_or(&hook["bash"]).as_str().unwrap();
+            for shell in ["sh", "bash"] {
+                let ran = std::process::Command::new(shell).args(["-c", command]).output().unwrap();
+                assert_eq!(ran.status.code() == Some(2), *blocks, "{agent:?} {event}: {command}");
+                assert!(ran.stdout.is_empty());
+                // Gemini CLI and Codex go on after code 2 with nothing on standard error.
+                assert!(!ran.stderr.is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn an_agent_waits_longer_than_the_hook_takes() {
+    for (agent, field, unit) in [
+        (Agent::ClaudeCode, "timeout", 1),
+        (Agent::GeminiCli, "timeout", 1000),
+        (Agent::Codex, "timeout", 1),
+        (Agent::Cursor, "timeout", 1),
+        (Agent::CopilotCli, "timeoutSec", 1),
+    ] {
+        for (event, _) in agents::place(agent).events {
+            let entry = agents::entry(agent, event, true, "x");
+            let timeout = hooks_of(&entry)[0][field].as_u64().unwrap();
+            assert!(timeout > portcullis_hook::limit::WHOLE_MAX.as_secs() * unit, "{agent:?} {event}");
+        }
+    }
+}
+
+#[test]
+fn the_program_that_answers_quickly_is_started_where_it_is_installed() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings {
+        program: folder.path().join("portcullis"),
+        ..settings(Agent::ClaudeCode, folder.path(), &["--ask"])
+    };
+    let small = folder.path().join("portcullis-hook");
+    let whole = format!("{} hook --ask", settings.program.display());
+    let quick = format!("{} --ask", small.display());
+    assert_eq!(installed(&settings).command.as_ref(), Some(&whole));
+    fs::write(&small, "").unwrap();
+    fs::set_permissions(&small, fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(installed(&settings).command.as_ref(), Some(&whole), "not a program");
+    fs::set_permissions(&small, fs::Permissions::from_mode(0o755)).unwrap();
+    let change = installed(&settings);
+    assert_eq!((change.command, change.replaced), (Some(quick.clone()), change.events.len()));
+    let hooks = &read(&settings)["hooks"];
+    assert_eq!(hooks["PreToolUse"][0]["hooks"][0]["command"], format!("{quick} || exit 2"));
+    fs::remove_file(&small).unwrap();
+    assert_eq!(installed(&settings).command, Some(whole));
+}
+
+#[test]
+fn what_is_no_settings_file_is_left_alone() {
+    for agent in with_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(agent, folder.path(), &[]);
+        let event = agents::place(agent).events[0].0;
+        for text in [
+            "[]".to_owned(),
+            "{".to_owned(),
+            r#"{"hooks":[]}"#.to_owned(),
+            format!(r#"{{"hooks":{{"{event}":{{}}}}}}"#),
+            r#"{"hooks":{},"hooks":{}}"#.to_owned(),
+            "{\n  // mine\n  \"hooks\": {}}".to_owned(),
+        ] {
+            write(&settings, &text);
+            let error = install(&settings).unwrap_err();
+            assert!(matches!(error, InstallError::Unfit { .. }), "{agent:?}: {text}");
+            assert_eq!(fs::read_to_string(&settings.file).unwrap(), text);
+        }
+    }
+}
+
+#[test]
+fn a_file_keeps_its_rights_and_the_link_that_leads_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(Agent::Codex, folder.path(), &[]);
+    let kept = folder.path().join("kept.json");
+    fs::write(&kept, json!({"a": 1}).to_string()).unwrap();
+    fs::set_permissions(&kept, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::create_dir_all(settings.file.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(&kept, &settings.file).unwrap();
+    installed(&settings);
+    assert!(fs::symlink_metadata(&settings.file).unwrap().is_symlink());
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(read(&settings)["a"], 1);
+}

@@ -1,0 +1,349 @@
+//! Hooks of coding agents: what an agent tells a hook on standard input, and what a hook may answer.
+//!
+//! One process is started for each event and gets one JSON object. [`Agent::parse`] reads it: the arguments of a tool
+//! strictly, because they are judged; what a tool answered as it is, because it has already happened. Fields that we
+//! do not know are left alone, events that we do not know are [`HookEvent::Other`], unless they are about a tool
+//! call.
+//!
+//! ```text
+//! {"session_id":"…","cwd":"/home/u/p","hook_event_name":"PreToolUse","tool_name":"Bash",
+//!  "tool_input":{"command":"ls"},"tool_use_id":"toolu_…","permission_mode":"default","transcript_path":"…"}
+//! ```
+//!
+//! The answer is one JSON object on standard output and exit code 0 ([`Agent::line`]). Exit code 2 blocks what the event is
+//! about, with the reason on standard error; every agent takes it so.
+//!
+//! Agents differ in names and in what they let a hook do. [`shape`] has the table of names that each fills in; the file of
+//! an agent has that table and its answers, and says which documentation it follows.
+
+mod answer;
+mod claude_code;
+mod codex;
+mod copilot_cli;
+mod cursor;
+mod gemini_cli;
+mod opencode;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use crate::fields::FieldError;
+use crate::strict::StrictError;
+pub use answer::{Answer, Decision, ResultAnswer};
+use shape::Shape;
+pub use shape::Theirs;
+
+/// Largest input of a hook, in bytes.
+pub const INPUT_BYTES_MAX: usize = 16 << 20;
+/// Longest text of a tool's answer, a prompt or a reply that is kept, in bytes. What is longer is cut and says so.
+pub const TEXT_BYTES_MAX: usize = 8 << 20;
+/// Longest name of a session, call, event, mode or tool, in bytes.
+pub const NAME_BYTES_MAX: usize = 256;
+/// Longest folder, in bytes.
+pub const FOLDER_BYTES_MAX: usize = 4096;
+
+/// A coding agent whose hooks are answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Agent {
+    /// Claude Code.
+    #[default]
+    ClaudeCode,
+    /// Gemini CLI.
+    GeminiCli,
+    /// Codex CLI.
+    Codex,
+    /// Cursor.
+    Cursor,
+    /// GitHub Copilot CLI.
+    CopilotCli,
+    /// OpenCode.
+    OpenCode,
+}
+
+/// What an agent puts in the place of a tool's result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replaces {
+    /// Nothing, as far as is known: it may have shown the result.
+    Nothing,
+    /// A value of the same shape.
+    Value,
+    /// A text.
+    Text,
+}
+
+impl Agent {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::ClaudeCode, Self::GeminiCli, Self::Codex, Self::Cursor, Self::CopilotCli, Self::OpenCode];
+
+    /// The word on the command line.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::GeminiCli => "gemini-cli",
+            Self::Codex => "codex",
+            Self::Cursor => "cursor",
+            Self::CopilotCli => "copilot-cli",
+            Self::OpenCode => "opencode",
+        }
+    }
+
+    /// What people call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "Claude Code",
+            Self::GeminiCli => "Gemini CLI",
+            Self::Codex => "Codex CLI",
+            Self::Cursor => "Cursor",
+            Self::CopilotCli => "Copilot CLI",
+            Self::OpenCode => "OpenCode",
+        }
+    }
+
+    /// The agent of a word on the command line.
+    #[must_use]
+    pub fn named(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|agent| agent.id() == id)
+    }
+
+    const fn shape(self) -> &'static Shape {
+        match self {
+            Self::ClaudeCode => &claude_code::SHAPE,
+            Self::GeminiCli => &gemini_cli::SHAPE,
+            Self::Codex => &codex::SHAPE,
+            Self::Cursor => &cursor::SHAPE,
+            Self::CopilotCli => &copilot_cli::SHAPE,
+            Self::OpenCode => &opencode::SHAPE,
+        }
+    }
+
+    /// Reads one input.
+    ///
+    /// # Errors
+    /// [`HookError`] if it cannot be read, or two readers could read it differently.
+    pub fn parse(self, input: &[u8]) -> Result<HookInput, HookError> {
+        self.shape().parse(input)
+    }
+
+    /// Whether a hook can have it ask its user about a call.
+    #[must_use]
+    pub const fn asks(self) -> bool {
+        matches!(self, Self::ClaudeCode)
+    }
+
+    /// Whether command lines are rewritten so that they run contained. The others name no calls, or run commands in a
+    /// sandbox of their own, within which there is no way to the daemon.
+    #[must_use]
+    pub const fn runs_contained(self) -> bool {
+        matches!(self, Self::ClaudeCode)
+    }
+
+    /// Whether a call can be made with other arguments, and its outcome still be known as that of the call.
+    #[must_use]
+    pub const fn changes_arguments(self) -> bool {
+        !matches!(self, Self::GeminiCli | Self::CopilotCli)
+    }
+
+    /// Whether a hook can keep a prompt from the agent.
+    #[must_use]
+    pub const fn withholds_prompts(self) -> bool {
+        !matches!(self, Self::CopilotCli | Self::OpenCode)
+    }
+
+    /// What it puts in the place of the result of a call.
+    #[must_use]
+    pub fn replaces(self, call: &HookCall, failed: bool) -> Replaces {
+        match self {
+            Self::ClaudeCode if call.is_mcp() && !failed => Replaces::Value,
+            Self::Cursor if call.is_mcp() && !failed => Replaces::Text,
+            Self::CopilotCli if !failed => Replaces::Text,
+            Self::ClaudeCode | Self::Cursor | Self::CopilotCli => Replaces::Nothing,
+            Self::GeminiCli | Self::Codex | Self::OpenCode => Replaces::Text,
+        }
+    }
+
+    /// An answer to an event, one line without its end, with a text for the user beside it.
+    #[must_use]
+    pub fn line(self, answer: &Answer, note: Option<&str>, event: &HookEvent) -> String {
+        let answer = answer.within(self, event);
+        let mut fields = match self {
+            Self::ClaudeCode => claude_code::fields(&answer, event),
+            Self::GeminiCli => gemini_cli::fields(&answer),
+            Self::Codex => codex::fields(&answer),
+            Self::Cursor => cursor::fields(&answer),
+            Self::CopilotCli => copilot_cli::fields(&answer),
+            Self::OpenCode => opencode::fields(&answer),
+        };
+        // The others have no words for it.
+        if let (Some(note), Self::ClaudeCode | Self::GeminiCli | Self::Codex) = (note, self) {
+            fields.insert("systemMessage".to_owned(), note.into());
+        }
+        Value::Object(fields).to_string()
+    }
+}
+
+/// One event of an agent session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HookInput {
+    /// Whose session it is.
+    pub agent: Agent,
+    /// The client's session.
+    pub session: String,
+    /// The agent's working directory, absolute.
+    pub directory: Option<String>,
+    /// How the client asks its user: `default`, `plan`, `acceptEdits`, `auto`, `dontAsk`, `bypassPermissions`.
+    pub permission_mode: Option<String>,
+    /// The event's name as sent.
+    pub name: String,
+    /// The agent goes on because it was kept from stopping, and wants to stop again.
+    pub kept_going: bool,
+    /// What happened.
+    pub event: HookEvent,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HookEvent {
+    /// A session began, or continues.
+    SessionStart,
+    /// The user said something.
+    Prompt(String),
+    /// The agent wants to call a tool.
+    PreToolUse(HookCall),
+    /// A tool answered.
+    PostToolUse(HookCall, ToolResponse),
+    /// A tool failed, with the client's words for it.
+    PostToolUseFailure(HookCall, String),
+    /// The client did not make the call: its user or its own rules said no.
+    PermissionDenied(HookCall),
+    /// The agent has finished its turn, with its reply if the client reports it.
+    Stop(Option<String>),
+    /// The session ended.
+    SessionEnd,
+    /// Something else.
+    Other,
+}
+
+/// A tool call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HookCall {
+    /// The tool, as bundles call it: one of the client's own, or `mcp__SERVER__TOOL`.
+    pub tool: String,
+    /// The arguments: an object, read strictly.
+    pub arguments: Value,
+    /// The client's id of the call; clients before 2.0.43 send none.
+    pub id: Option<String>,
+    /// What the client calls the tool and its arguments, where that is something else.
+    pub theirs: Option<Theirs>,
+}
+
+impl HookCall {
+    /// What the client calls the tool.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        self.theirs.as_ref().map_or(&self.tool, |theirs| &theirs.tool)
+    }
+
+    /// Whether the tool is one of an MCP server. The client checks no schema of what is to be shown instead of its
+    /// results.
+    #[must_use]
+    pub fn is_mcp(&self) -> bool {
+        self.tool.starts_with("mcp__")
+    }
+}
+
+/// What a tool answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolResponse {
+    /// The words, or the JSON text of what is not a string.
+    pub text: String,
+    /// Whether the text is JSON, as the client sent it.
+    pub json: bool,
+}
+
+impl ToolResponse {
+    /// What the client can show in its place so that the agent reads `text` instead. `None` if that would be a value
+    /// of another shape, which the client ignores.
+    #[must_use]
+    pub fn replaced_by(&self, text: &str) -> Option<Value> {
+        if !self.json {
+            return Some(text.into());
+        }
+        let before = serde_json::from_str(&self.text).ok()?;
+        let after = serde_json::from_str(text).ok()?;
+        same_shape(&before, &after).then_some(after)
+    }
+}
+
+/// Whether two values differ at most in what their strings say. Both were parsed, which bounds their depth.
+fn same_shape(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::String(_), Value::String(_)) => true,
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_shape(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(key, one)| other.get(key).is_some_and(|other| same_shape(one, other)))
+        }
+        (one, other) => one == other,
+    }
+}
+
+/// Why an input cannot be read. What it is about must not happen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HookError {
+    /// Longer than [`INPUT_BYTES_MAX`].
+    #[error("the hook input exceeds the limit of {INPUT_BYTES_MAX} bytes")]
+    TooLarge,
+    /// Not UTF-8.
+    #[error("the hook input is not UTF-8 from byte {0}")]
+    InvalidUtf8(usize),
+    /// No JSON object, or one that says a field twice.
+    #[error("the hook input cannot be read: {0}")]
+    Field(#[from] FieldError),
+    /// A field that has to be there is not, or is something else.
+    #[error("the hook input needs `{field}`: {expected}")]
+    Missing {
+        /// The field.
+        field: &'static str,
+        /// What it has to be.
+        expected: &'static str,
+    },
+    /// A field is longer than its limit.
+    #[error("`{field}` has {bytes} bytes, more than the limit of {limit}")]
+    TooLong {
+        /// The field.
+        field: &'static str,
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// An unknown event about a tool call.
+    #[error("unknown tool event `{name}`; `{judged}` is the one that is judged")]
+    UnknownCall {
+        /// Its name.
+        name: String,
+        /// The event before a call.
+        judged: &'static str,
+    },
+    /// The arguments are ambiguous.
+    #[error("`{field}` cannot be read: {why} of it")]
+    Arguments {
+        /// The field.
+        field: &'static str,
+        /// Where and why.
+        why: StrictError,
+    },
+    /// A tool has the name under which bundles describe a tool of another kind.
+    #[error("`{0}` is no tool of this agent's that is known; bundles mean another one by that name")]
+    ForeignTool(String),
+    /// Two arguments say the same.
+    #[error("two arguments are meant by `{0}`; it is not known which one the tool takes")]
+    TwoNames(&'static str),
+}
