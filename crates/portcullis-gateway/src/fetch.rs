@@ -190,7 +190,7 @@ async fn read(response: Response<Incoming>, bytes_max: usize) -> Result<(u16, Ve
 }
 
 /// TLS with the certificate authorities that the system trusts.
-fn connector() -> Result<TlsConnector, String> {
+pub(crate) fn connector() -> Result<TlsConnector, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(found.certs);

@@ -10,6 +10,7 @@
 //! keys/                        what the log and its writers sign with
 //! archive/                     stores that were rotated out, each a state folder
 //! listings/                    what servers' tools were when a person accepted them
+//! upstreams/                   what logins for upstreams gave
 //! console/                     who may sign in to the console, and its host name
 //! credentials/agent.token      opens runs, proposes, reports
 //! credentials/approver.token   decides on approvals, takes hold of runs
@@ -142,6 +143,18 @@ impl Home {
     #[must_use]
     pub fn forges(&self) -> PathBuf {
         self.0.join("forges.toml")
+    }
+
+    /// Where the gate's credentials for upstreams come from; its owner writes it.
+    #[must_use]
+    pub fn upstreams_toml(&self) -> PathBuf {
+        self.0.join("upstreams.toml")
+    }
+
+    /// What logins for upstreams gave.
+    #[must_use]
+    pub fn upstreams(&self) -> PathBuf {
+        self.0.join("upstreams")
     }
 
     /// What the console keeps: who may sign in, and its host name.

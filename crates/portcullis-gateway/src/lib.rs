@@ -21,6 +21,7 @@ pub mod init;
 mod kept;
 pub mod mcp;
 pub mod monitor;
+mod oauth;
 pub mod request_text;
 mod sentence;
 pub mod signals;

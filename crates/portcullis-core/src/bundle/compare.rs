@@ -12,6 +12,7 @@ mod containment;
 mod contracts;
 mod credentials;
 mod models;
+mod oauth;
 mod sequences;
 mod tools;
 
@@ -106,6 +107,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
         knowledge,
         plans,
         credentials,
+        oauth,
         tests,
         policies,
         default_policy: _,
@@ -142,6 +144,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.access(access, &new.access);
     found.programs((programs, engines), (&new.programs, &new.engines));
     found.credentials(credentials, &new.credentials);
+    found.oauth(oauth.as_ref(), new.oauth.as_ref());
     found.neutral("knowledge.json", knowledge, &new.knowledge);
     found.neutral("plans/", plans, &new.plans);
     found.named("", tests, &new.tests, Direction::Neutral);

@@ -19,6 +19,7 @@ mod kept;
 mod listen;
 mod log;
 pub mod mark;
+mod oauth;
 mod openapi;
 mod postconditions;
 mod queries;
@@ -83,6 +84,8 @@ struct Shared {
     gate: Arc<Gate>,
     local: Local,
     credentials: Arc<Credentials>,
+    /// Checks access tokens of others.
+    oauth: Arc<oauth::ResourceServer>,
     home: Arc<Home>,
     listings: Arc<Listings>,
     /// Room for replies that are being checked or repaired.

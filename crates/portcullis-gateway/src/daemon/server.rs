@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tracing::{debug, info, warn};
 
-use super::auth::check_host_and_origin;
+use super::auth::{Own, check_host_and_origin};
 use super::checks::{Checks, WorkSource};
 use super::connections;
 use super::console::{self, Tally, TallyObserver};
@@ -74,6 +74,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     let (source, bundle) = bundles.get(None)?;
     if let Some(address) = options.http.filter(|address| !address.ip().is_loopback())
         && bundle.credentials.is_empty()
+        && bundle.oauth.is_none()
     {
         return Err(DaemonError::Exposed(address));
     }
@@ -92,6 +93,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
         gate: Arc::clone(&gate),
         local: Local::new(Arc::clone(&gate), Arc::clone(&listings), Some(own_state)),
         credentials: Arc::new(credentials),
+        oauth: Arc::default(),
         home: Arc::new(options.home.clone()),
         controls,
         listings,
@@ -114,7 +116,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     info!(socket = %options.home.socket().display(), bundle = %bundle.digest(), %from, "serving");
 
     let (stop, stopped) = watch::channel(false);
-    let tcp = serve_tcp(options.http, &router, stopped.clone()).await?;
+    let tcp = serve_tcp(options.http, &router, &gate, stopped.clone()).await?;
     let pages = console.map(|console| serve_console(console, &shared, stopped.clone()));
     let unix = tokio::spawn(connections::serve(socket, router, connections::UNIX, stopped));
 
@@ -207,6 +209,7 @@ async fn tell_freezes(gate: &Gate) -> Result<(), DaemonError> {
 async fn serve_tcp(
     address: Option<SocketAddr>,
     router: &Router,
+    gate: &Arc<Gate>,
     stopped: watch::Receiver<bool>,
 ) -> Result<Option<JoinHandle<()>>, DaemonError> {
     let Some(address) = address else { return Ok(None) };
@@ -214,6 +217,7 @@ async fn serve_tcp(
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let own = listener.local_addr().map_err(failed)?;
     info!(address = %own, "serving HTTP");
+    let own = Own { address: own, gate: Arc::clone(gate) };
     let guarded: Router = router.clone().layer(middleware::from_fn_with_state(own, check_host_and_origin));
     Ok(Some(tokio::spawn(connections::serve(listener, guarded, connections::TCP, stopped))))
 }
