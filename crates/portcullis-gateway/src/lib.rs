@@ -26,5 +26,6 @@ pub mod request_text;
 mod sentence;
 pub mod signals;
 mod state_file;
+pub mod upstream_auth;
 pub mod versions;
 pub mod witness;

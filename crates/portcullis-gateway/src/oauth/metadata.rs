@@ -130,7 +130,7 @@ fn document<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T, String> 
 pub(crate) fn secure(url: &Url) -> Result<(), String> {
     let wrong = |why: &str| Err(format!("the address `{}` is not used: {why}", shown(url.as_str())));
     if !url.username().is_empty() || url.password().is_some() {
-        return wrong("it has a user or a password");
+        return Err("an address with a user or a password is not used, nor repeated here".to_owned());
     }
     match (url.scheme(), is_loopback(url)) {
         ("https", _) | ("http", true) => Ok(()),

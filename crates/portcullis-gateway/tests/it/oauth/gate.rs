@@ -194,19 +194,19 @@ async fn futures<T>(all: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_issuer_says_of_itself_is_not_followed_anywhere() {
     let huge = format!("{{\"issuer\":\"{}\"}}", "x".repeat(300 << 10));
-    for (metadata, words) in [
-        (answer(302, "Location: http://127.0.0.1:1/\r\n", ""), "redirects are not followed"),
-        (answer(200, "", &huge), "more than 262144 bytes"),
-        (answer(200, "", "<html>"), "no JSON document"),
-        (answer(200, "", "{\"issuer\":\"http://127.0.0.1:1\"}"), "was asked"),
-        ("HTTP/1.1 200 X\r\nContent-Length: 90\r\n\r\n{".to_owned(), "127.0.0.1"),
+    for metadata in [
+        answer(302, "Location: http://127.0.0.1:1/\r\n", ""),
+        answer(200, "", &huge),
+        answer(200, "", "<html>"),
+        answer(200, "", "{\"issuer\":\"http://127.0.0.1:1\"}"),
+        "HTTP/1.1 200 X\r\nContent-Length: 90\r\n\r\n{".to_owned(),
     ] {
         let server = Server::start().await;
         server.script(|script| script.metadata_answer = Some(metadata.clone()));
         let daemon = gate(&server.url, "").await;
         let answer = caller(&daemon, &server.token(RESOURCE, &json!({}))).await;
         says(&answer, 503, "keys of the token's issuer cannot be fetched");
-        assert_eq!(answer.2["error"]["code"], "issuer_unreachable", "{words}");
+        assert_eq!(answer.2["error"]["code"], "issuer_unreachable", "{metadata}");
     }
     for keys in ["http://169.254.169.254/keys", "http://10.0.0.1/keys", "file:///etc/passwd"] {
         let server = Server::start().await;
