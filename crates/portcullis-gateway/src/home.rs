@@ -10,10 +10,11 @@
 //! keys/                        what the log and its writers sign with
 //! archive/                     stores that were rotated out, each a state folder
 //! listings/                    what servers' tools were when a person accepted them
-//! upstreams/                   what logins for upstreams gave
 //! console/                     who may sign in to the console, and its host name
 //! credentials/agent.token      opens runs, proposes, reports
 //! credentials/approver.token   decides on approvals, takes hold of runs
+//! credentials/upstreams/       what logins for upstreams gave
+//! upstreams.toml               where the gate's credentials for upstreams come from
 //! ```
 
 use std::env;
@@ -151,10 +152,10 @@ impl Home {
         self.0.join("upstreams.toml")
     }
 
-    /// What logins for upstreams gave.
+    /// What logins for upstreams gave: beside the gate's own tokens, and guarded like them.
     #[must_use]
     pub fn upstreams(&self) -> PathBuf {
-        self.0.join("upstreams")
+        self.credentials().join("upstreams")
     }
 
     /// What the console keeps: who may sign in, and its host name.

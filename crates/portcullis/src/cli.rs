@@ -14,8 +14,8 @@ use portcullis_gateway::hook::BLOCKED;
 use crate::commands::{
     approvals, backup, bench, calibrate, check, completions, console, contract, demo, demo_server, doctor,
     erase, eval, export, facts, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, openapi,
-    policy, program, retention, run, runs, serve, simulate, tools, train, upstream, verify,
-    verify_output, witness, work,
+    policy, program, retention, run, runs, serve, simulate, tools, train, upstream, verify, verify_output,
+    witness, work,
 };
 use crate::exit;
 use crate::failure::Failure;

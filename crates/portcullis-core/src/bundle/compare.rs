@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use super::{
     AccessSettings, AnchorTime, AuthoritySettings, Bundle, Citations, EffectSettings, EngineSettings,
-    LedgerSettings, MonitorSettings, Programs, Scores, VerificationSettings, WorkSettings,
+    LedgerSettings, LoopSettings, MonitorSettings, Programs, Scores, VerificationSettings, WorkSettings,
 };
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -130,8 +130,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.contain(contain, &new.contain);
     found.ledger(ledger, &new.ledger);
     found.work(*work, new.work);
-    found.limit("[loops] alike", some(loops.alike), some(new.loops.alike));
-    found.limit("[loops] denials", some(loops.denials), some(new.loops.denials));
+    found.loops(*loops, new.loops);
     found.flag("[flow] strict", flow.strict, new.flow.strict, true);
     found.sequences(sequences, &new.sequences);
     found.authority(authority, &new.authority);
@@ -143,8 +142,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.monitors(monitors, &new.monitors);
     found.access(access, &new.access);
     found.programs((programs, engines), (&new.programs, &new.engines));
-    found.credentials(credentials, &new.credentials);
-    found.oauth(oauth.as_ref(), new.oauth.as_ref());
+    found.callers((credentials, oauth.as_ref()), new);
     found.neutral("knowledge.json", knowledge, &new.knowledge);
     found.neutral("plans/", plans, &new.plans);
     found.named("", tests, &new.tests, Direction::Neutral);
@@ -232,6 +230,11 @@ impl Found {
                 _ => {}
             }
         }
+    }
+
+    fn loops(&mut self, old: LoopSettings, new: LoopSettings) {
+        self.limit("[loops] alike", some(old.alike), some(new.alike));
+        self.limit("[loops] denials", some(old.denials), some(new.denials));
     }
 
     fn scores(&mut self, old: Scores, new: Scores) {

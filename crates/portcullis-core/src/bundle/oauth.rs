@@ -190,7 +190,10 @@ fn address(file: &File<'_>, table: &mut Table<'_, '_>, name: &'static str) -> Op
         return None;
     };
     let wrong = not_an_address(&field.value).or_else(|| {
-        field.value.contains(['?', '#', '@', '"', '\\']).then_some("an address here is scheme, host and path alone")
+        field
+            .value
+            .contains(['?', '#', '@', '"', '\\'])
+            .then_some("an address here is scheme, host and path alone")
     });
     let Some(why) = wrong else { return Some(field.value) };
     file.report(file.at(field.span, format!("`{}`: {why}", field.value)));
@@ -202,7 +205,9 @@ fn text(file: &File<'_>, field: Option<Field<String>>) -> Option<String> {
     if (1..=TEXT_BYTES_MAX).contains(&field.value.len()) && !field.value.chars().any(char::is_control) {
         return Some(field.value);
     }
-    file.report(file.at(field.span, format!("it must have 1 to {TEXT_BYTES_MAX} bytes and no control characters")));
+    file.report(
+        file.at(field.span, format!("it must have 1 to {TEXT_BYTES_MAX} bytes and no control characters")),
+    );
     None
 }
 
@@ -240,7 +245,8 @@ mod tests {
     const POLICY: &str = "[[policy]]\nname = 'p'\nallowed_types = []\nmax_steps = 1\nmax_side_effects = 0\n";
 
     fn load(oauth: &str) -> Result<Bundle, Vec<String>> {
-        let files = [("portcullis.toml", format!("version = 1\n{oauth}")), ("policies/p.toml", POLICY.into())];
+        let files =
+            [("portcullis.toml", format!("version = 1\n{oauth}")), ("policies/p.toml", POLICY.into())];
         let files: BTreeMap<String, Vec<u8>> =
             files.into_iter().map(|(path, text)| (path.to_owned(), text.into_bytes())).collect();
         Bundle::load(&files).map_err(|found| found.into_iter().map(|found| found.message).collect())
@@ -256,7 +262,10 @@ mod tests {
         )
         .unwrap();
         let oauth = bundle.oauth.unwrap();
-        assert_eq!((oauth.issuers[0].claim.as_str(), oauth.issuers[0].prefix.as_deref()), ("sub", Some("login:")));
+        assert_eq!(
+            (oauth.issuers[0].claim.as_str(), oauth.issuers[0].prefix.as_deref()),
+            ("sub", Some("login:"))
+        );
         assert_eq!(oauth.issuers[0].roles["analysts"], "analyst");
         assert_eq!(oauth.subjects[0].principal.id, "alice");
         assert_eq!(load("").unwrap().oauth, None);
@@ -278,7 +287,12 @@ mod tests {
             (format!("{resource}{issuer}{}", subject.replace("login.ex", "other.ex")), "is not an issuer"),
             (format!("{resource}{issuer}{subject}policy = 'q'\n"), "q"),
             (format!("{resource}{issuer}roles = {{ a = 'b' }}\n"), "needs `roles_claim`"),
-            (format!("{resource}{issuer}{subject}attributes = {{ level = 1 }}\n[access]\nattributes = {{ a = 'text' }}\n"), "level"),
+            (
+                format!(
+                    "{resource}{issuer}{subject}attributes = {{ level = 1 }}\n[access]\nattributes = {{ a = 'text' }}\n"
+                ),
+                "level",
+            ),
             (format!("[oauth]\nresource = 'https://g'\nscopes = ['a b\"']\n{issuer}"), "not a scope"),
             (format!("{resource}{issuer}kind = 'approver'\n"), "unknown field"),
         ] {

@@ -63,11 +63,7 @@ pub(super) struct Own {
 
 /// On TCP, refuses requests that a web page could have caused: a `Host` that is not this address (DNS
 /// rebinding) or an `Origin` that is not this host.
-pub(super) async fn check_host_and_origin(
-    State(own): State<Own>,
-    request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn check_host_and_origin(State(own): State<Own>, request: Request, next: Next) -> Response {
     // What stands before the gate, and speaks TLS, passes the name on that clients know.
     let bundle = own.gate.bundles().get(None).ok().map(|(_, bundle)| bundle);
     let oauth = bundle.as_ref().and_then(|bundle| bundle.oauth.as_ref());
@@ -85,7 +81,7 @@ fn foreign(own: (SocketAddr, Option<&Url>), headers: &HeaderMap, uri: &Uri) -> O
     let host = text(HOST).or_else(|| uri.authority().map(|authority| authority.as_str()));
     let host = host.unwrap_or("");
     let (address, named) = own;
-    if !is_own(address, host) && !named.is_some_and(|named| authority(named) == host) {
+    if !is_own(address, host) && named.is_none_or(|named| authority(named) != host) {
         return Some(format!("the Host `{host}` is not this daemon; use {address}"));
     }
     let origin = text(ORIGIN)?;

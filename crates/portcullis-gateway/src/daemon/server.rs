@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware;
+use portcullis_core::bundle::Bundle;
 use portcullis_ledger::log::{LogError, LogPlaces, LogThread, Round, check_standing};
 use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
@@ -72,12 +73,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     let bundles =
         bundles(&options, given.as_deref())?.with_shipped(shipped::DEVELOPER, shipped::developer_bundle());
     let (source, bundle) = bundles.get(None)?;
-    if let Some(address) = options.http.filter(|address| !address.ip().is_loopback())
-        && bundle.credentials.is_empty()
-        && bundle.oauth.is_none()
-    {
-        return Err(DaemonError::Exposed(address));
-    }
+    refuse_exposed(options.http, &bundle)?;
     let ledger = open_store(&options.home)?;
     let (failed, log_failure) = watch::channel(None);
     let log = log_thread(options.home.store().log(), failed)?;
@@ -137,6 +133,13 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     // Last, so that the ends of the runs that were just closed are in the log.
     drop(log);
     Ok(())
+}
+
+/// An address that others can reach needs a way to tell them apart.
+fn refuse_exposed(http: Option<SocketAddr>, bundle: &Bundle) -> Result<(), DaemonError> {
+    let knows_nobody = bundle.credentials.is_empty() && bundle.oauth.is_none();
+    let exposed = http.filter(|address| knows_nobody && !address.ip().is_loopback());
+    exposed.map_or(Ok(()), |address| Err(DaemonError::Exposed(address)))
 }
 
 /// What goes on beside the requests until the daemon stops.

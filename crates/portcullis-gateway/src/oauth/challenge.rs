@@ -71,7 +71,8 @@ impl Challenge {
         let mut separator = " ";
         for (name, value) in fields {
             let Some(value) = value else { continue };
-            let plain: String = value.chars().filter(|c| matches!(c, ' '..='~') && !"\"\\".contains(*c)).collect();
+            let plain: String =
+                value.chars().filter(|c| matches!(c, ' '..='~') && !"\"\\".contains(*c)).collect();
             text.push_str(&format!("{separator}{name}=\"{plain}\""));
             separator = ", ";
         }
@@ -132,10 +133,17 @@ mod tests {
              DPoP scope=\"other\", resource_metadata=\"https://evil.example\"",
         ] {
             let found = read(header);
-            assert_eq!((found.scope.as_deref().map(|scope| scope.starts_with("files")), &found.resource_metadata), (Some(true), &metadata), "{header}");
+            assert_eq!(
+                (found.scope.as_deref().map(|scope| scope.starts_with("files")), &found.resource_metadata),
+                (Some(true), &metadata),
+                "{header}"
+            );
         }
         let found = read("Bearer error=\"insufficient_scope\", scope=\"a b\\\"\", error=\"other\"");
-        assert_eq!((found.error.as_deref(), found.scopes()), (Some("insufficient_scope"), vec!["a".to_owned()]));
+        assert_eq!(
+            (found.error.as_deref(), found.scopes()),
+            (Some("insufficient_scope"), vec!["a".to_owned()])
+        );
         assert_eq!(read("Bearer"), Challenge::default());
         for none in ["", "Basic realm=\"Bearer\"", "Bearer scope=\"open", &"x".repeat(HEADER_BYTES_MAX + 1)] {
             assert_eq!(Challenge::read(none), None, "{none}");
@@ -147,7 +155,9 @@ mod tests {
         let challenge = Challenge {
             error: Some("insufficient_scope".to_owned()),
             scope: Some("a b:c".to_owned()),
-            resource_metadata: Some("https://gate.example/.well-known/oauth-protected-resource/mcp".to_owned()),
+            resource_metadata: Some(
+                "https://gate.example/.well-known/oauth-protected-resource/mcp".to_owned(),
+            ),
         };
         assert_eq!(read(&challenge.written()), challenge);
         assert_eq!(Challenge::default().written(), "Bearer");

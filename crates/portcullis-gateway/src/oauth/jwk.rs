@@ -248,7 +248,11 @@ mod tests {
         let check = |keys: &KeySet, id| keys.verify(id, Algorithm::Es256, message.as_bytes(), &signature);
         assert_eq!(check(&with(r#""kid":"a","use":"sig","alg":"ES256""#).unwrap(), Some("a")), Ok(()));
         assert_eq!(check(&with(r#""kid":"a""#).unwrap(), Some("b")), Err(NotSigned::UnknownKey));
-        assert_eq!(check(&set(&[key]).unwrap(), Some("b")), Err(NotSigned::UnknownKey), "a key without a name");
+        assert_eq!(
+            check(&set(&[key]).unwrap(), Some("b")),
+            Err(NotSigned::UnknownKey),
+            "a key without a name"
+        );
         for useless in [r#""use":"enc""#, r#""key_ops":["sign"]"#, r#""alg":"HS256""#, r#""alg":"none""#] {
             assert!(with(useless).unwrap_err().contains("no key for"), "{useless}");
         }
@@ -264,7 +268,9 @@ mod tests {
     fn two_keys_of_one_name_are_told_apart_by_their_type() {
         let named = |key: &str| key.replacen('{', r#"{"kid":"same","#, 1);
         let keys = set(&[&named(KNOWN[1].0), &named(KNOWN[0].0)]).unwrap();
-        for ((_, message, signature), algorithm) in KNOWN.into_iter().zip([Algorithm::Es256, Algorithm::EdDsa]) {
+        for ((_, message, signature), algorithm) in
+            KNOWN.into_iter().zip([Algorithm::Es256, Algorithm::EdDsa])
+        {
             let signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
             assert_eq!(keys.verify(Some("same"), algorithm, message.as_bytes(), &signature), Ok(()));
         }

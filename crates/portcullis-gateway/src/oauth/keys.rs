@@ -47,6 +47,8 @@ impl Keys {
         let of = self.entry(issuer);
         match of.kept() {
             Some(kept) if kept.at.elapsed() < FRESH => Ok(kept),
+            // Somebody fetches newer ones, and whoever comes meanwhile does not wait for a slow issuer.
+            Some(kept) if kept.at.elapsed() < USABLE && of.asked.try_lock().is_err() => Ok(kept),
             old => of.fetched(issuer, old.map(|old| old.at)).await,
         }
     }

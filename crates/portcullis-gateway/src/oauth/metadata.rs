@@ -104,7 +104,8 @@ impl ResourceMetadata {
 /// server is also one for a part of it, and never the other way round.
 fn covers(resource: &str, at: &Url) -> bool {
     let Ok(resource) = Url::parse(resource) else { return false };
-    let plain = resource.fragment().is_none() && resource.username().is_empty() && resource.password().is_none();
+    let plain =
+        resource.fragment().is_none() && resource.username().is_empty() && resource.password().is_none();
     if !plain || resource.origin() != at.origin() || !resource.origin().is_tuple() {
         return false;
     }
@@ -220,9 +221,12 @@ mod tests {
     #[test]
     fn a_resource_is_the_address_or_a_part_of_its_path() {
         let at = url("https://mcp.example/a/mcp");
-        for fine in
-            ["https://mcp.example/a/mcp", "https://MCP.example:443/a/mcp/", "https://mcp.example/a", "https://mcp.example"]
-        {
+        for fine in [
+            "https://mcp.example/a/mcp",
+            "https://MCP.example:443/a/mcp/",
+            "https://mcp.example/a",
+            "https://mcp.example",
+        ] {
             assert!(covers(fine, &at), "{fine}");
         }
         for wrong in [
@@ -266,7 +270,9 @@ mod tests {
         for fine in ["https://a.example/", "http://127.0.0.1:1/", "http://[::1]/", "http://localhost/"] {
             assert!(secure(&url(fine)).is_ok(), "{fine}");
         }
-        for wrong in ["http://a.example/", "http://localhost.example/", "ftp://a.example/", "https://u:p@a.example/"] {
+        for wrong in
+            ["http://a.example/", "http://localhost.example/", "ftp://a.example/", "https://u:p@a.example/"]
+        {
             assert!(secure(&url(wrong)).is_err(), "{wrong}");
         }
     }

@@ -92,9 +92,7 @@ impl Answer {
         let at = shown(url.as_str());
         match self.status {
             200 => Ok(&self.body),
-            300..400 => {
-                Err(format!("`{at}`: HTTP status {}; redirects are not followed", self.status))
-            }
+            300..400 => Err(format!("`{at}`: HTTP status {}; redirects are not followed", self.status)),
             other => Err(format!("`{at}`: HTTP status {other}")),
         }
     }

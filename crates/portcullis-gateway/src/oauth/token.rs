@@ -99,7 +99,8 @@ impl<'t> Opened<'t> {
         let (signed, signature) = token.rsplit_once('.').ok_or(Refused::Malformed)?;
         let (header, claims) = signed.split_once('.').ok_or(Refused::Malformed)?;
         let header = object(header)?;
-        let text = |name: &str| header.get(name).map(|value| value.as_str().ok_or(Refused::Malformed)).transpose();
+        let text =
+            |name: &str| header.get(name).map(|value| value.as_str().ok_or(Refused::Malformed)).transpose();
         // Before the signature is looked at: without one it has none.
         let algorithm = text("alg")?.and_then(Algorithm::of).ok_or(Refused::Algorithm)?;
         if header.contains_key("crit") {
@@ -121,7 +122,8 @@ impl<'t> Opened<'t> {
 
     /// Believes the token, or says why not.
     pub(crate) fn check(&self, keys: &KeySet, expected: Expected<'_>) -> Result<Claims, Refused> {
-        let signed = keys.verify(self.key.as_deref(), self.algorithm, self.signed.as_bytes(), &self.signature);
+        let signed =
+            keys.verify(self.key.as_deref(), self.algorithm, self.signed.as_bytes(), &self.signature);
         signed.map_err(|why| match why {
             NotSigned::UnknownKey => Refused::UnknownKey,
             NotSigned::Ambiguous => Refused::Ambiguous,
@@ -175,7 +177,8 @@ impl Claims {
 
     /// Whether the token has a scope: in `scope`, separated by spaces (RFC 8693, 4.2), or in `scp`, as a list or a text.
     pub(crate) fn has_scope(&self, wanted: &str) -> bool {
-        let in_claim = |name| self.texts(name).into_iter().flat_map(|text| text.split(' ')).any(|has| has == wanted);
+        let in_claim =
+            |name| self.texts(name).into_iter().flat_map(|text| text.split(' ')).any(|has| has == wanted);
         in_claim("scope") || in_claim("scp")
     }
 }

@@ -62,7 +62,8 @@ impl Callback {
     /// Listens on a port of loopback; 0: any.
     pub(super) async fn listen(port: u16) -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", port)).await;
-        let listener = listener.map_err(|error| format!("cannot listen on port {port} of 127.0.0.1: {error}"))?;
+        let listener =
+            listener.map_err(|error| format!("cannot listen on port {port} of 127.0.0.1: {error}"))?;
         let at = listener.local_addr().map_err(|error| error.to_string())?;
         Ok(Self { listener, address: format!("http://{at}{PATH}") })
     }
@@ -98,7 +99,8 @@ impl Callback {
 fn read(fields: &str, expected: &Expected<'_>) -> Option<Result<String, NoCode>> {
     let url = Url::parse(&format!("http://127.0.0.1{PATH}?{fields}")).ok()?;
     let field = |wanted: &str| {
-        let mut found = url.query_pairs().filter(|(name, _)| name == wanted).map(|(_, value)| value.into_owned());
+        let mut found =
+            url.query_pairs().filter(|(name, _)| name == wanted).map(|(_, value)| value.into_owned());
         let first = found.next();
         // Two of one name: somebody added one.
         if found.next().is_some() { None } else { first }
@@ -165,8 +167,14 @@ mod tests {
             ("state=s&code=c&iss=https%3A%2F%2FA.example", Some(NoCode::OtherIssuer)),
             ("state=s&error=access_denied&iss=https%3A%2F%2Fevil.example", Some(NoCode::OtherIssuer)),
             ("state=s&code=c&iss=https%3A%2F%2Fa.example&iss=x", Some(NoCode::OtherIssuer)),
-            ("state=s&error=access_denied&iss=https%3A%2F%2Fa.example", Some(NoCode::Denied("access_denied"))),
-            ("state=s&error=buy+now&iss=https%3A%2F%2Fa.example", Some(NoCode::Denied("an error of its own"))),
+            (
+                "state=s&error=access_denied&iss=https%3A%2F%2Fa.example",
+                Some(NoCode::Denied("access_denied")),
+            ),
+            (
+                "state=s&error=buy+now&iss=https%3A%2F%2Fa.example",
+                Some(NoCode::Denied("an error of its own")),
+            ),
             ("state=s&code=&iss=https%3A%2F%2Fa.example", Some(NoCode::Empty)),
         ] {
             assert_eq!(read(fields, &EXPECTED), says.map(Err), "{fields}");

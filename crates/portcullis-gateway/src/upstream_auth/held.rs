@@ -117,12 +117,17 @@ impl Held {
         if current.is_none() {
             return Err(self.login_needed(None));
         }
-        if self.had.is_some_and(|had| had.elapsed() < JUST_HAD) {
-            return Err(self.login_needed(Some("a new token was refused, too")));
-        }
+        let just_had = self.had.is_some_and(|had| had.elapsed() < JUST_HAD);
         self.passing = None;
         match entry_oauth(entry.as_ref()) {
-            Some(oauth) if oauth.grant == Grant::ClientCredentials => self.own(&oauth).await.map(drop),
+            Some(oauth) if oauth.grant == Grant::ClientCredentials => {
+                if just_had {
+                    let source_of = "`[upstream.oauth]` in `upstreams.toml`".to_owned();
+                    return Err(AuthError::Refused { name: self.name.clone(), source_of });
+                }
+                self.own(&oauth).await.map(drop)
+            }
+            _ if just_had => Err(self.login_needed(Some("a new token was refused, too"))),
             oauth => {
                 let Some(kept) = self.login()? else { return Err(self.login_needed(None)) };
                 self.renewed(&kept, oauth.as_ref()).await.map(drop)
@@ -184,10 +189,10 @@ impl Held {
         let secret = oauth.client_secret_file.as_deref().map(Secret::read).transpose();
         let secret = secret.map_err(|why| self.unusable(why))?;
         // The operator named it, wherever it is.
-        let (server, place) =
-            metadata(issuer, Place::Loopback).await.map_err(|why| self.no_token(why))?;
+        let (server, place) = metadata(issuer, Place::Loopback).await.map_err(|why| self.no_token(why))?;
         let endpoint = server.token_endpoint.clone();
-        let endpoint = endpoint.ok_or_else(|| self.no_token("the metadata of its issuer have no `token_endpoint`"))?;
+        let endpoint =
+            endpoint.ok_or_else(|| self.no_token("the metadata of its issuer have no `token_endpoint`"))?;
         let client = Client::of(id.clone(), secret, &server).map_err(|why| self.no_token(why))?;
         let (resource, scope) = (resource_of(&self.url), oauth.scopes.join(" "));
         let mut fields = vec![("grant_type", "client_credentials"), ("resource", resource.as_str())];
@@ -227,16 +232,22 @@ impl Held {
             return Ok(kept);
         }
         let Some(refresh) = kept.refresh_token.clone() else {
-            return Err(self.login_needed(Some("the token has ended, and the server gave none to renew it with")));
+            return Err(
+                self.login_needed(Some("the token has ended, and the server gave none to renew it with"))
+            );
         };
-        let secret = match (&kept.client_secret, oauth.and_then(|oauth| oauth.client_secret_file.as_deref())) {
+        let secret = match (&kept.client_secret, oauth.and_then(|oauth| oauth.client_secret_file.as_deref()))
+        {
             (None, Some(file)) => Some(Secret::read(file).map_err(|why| self.unusable(why))?),
             (own, _) => own.clone(),
         };
         let client = Client { id: kept.client_id.clone(), secret, auth: kept.client_auth };
         let endpoint = store::endpoint(&kept).map_err(|why| self.unusable(why))?;
-        let fields =
-            [("grant_type", "refresh_token"), ("refresh_token", refresh.text()), ("resource", &kept.resource)];
+        let fields = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh.text()),
+            ("resource", &kept.resource),
+        ];
         let renewed = match tokens::ask((&endpoint, kept.learned_from), &client, &fields).await {
             Ok(issued) => Kept {
                 access_token: Some(issued.access_token),

@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyper::Method;
 use hyper::body::Bytes;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_json::json;
@@ -20,6 +20,7 @@ use url::Url;
 
 use super::callback::{Callback, Expected, NoCode};
 use super::held::resource_of;
+use super::probe::ping;
 use super::secret::Secret;
 use super::settings::{self, Source, same};
 use super::store::{ClientAuth, Kept, Store};
@@ -88,7 +89,8 @@ pub async fn login(home: &Home, mut login: Login, open: impl FnOnce(&Url)) -> Re
     let endpoint = checked(&found.server)?;
     let callback = Callback::listen(login.port).await?;
     let client = client(&login, &found, &callback.address).await?;
-    let scopes = scopes(&login, &found, before.as_ref().filter(|before| before.issuer == found.server.issuer));
+    let scopes =
+        scopes(&login, &found, before.as_ref().filter(|before| before.issuer == found.server.issuer));
     let proof = Proof::new()?;
     let address = ask_for(&found, endpoint, &client, &proof, (&scopes, &callback.address));
     let back = callback.address.clone();
@@ -99,7 +101,8 @@ pub async fn login(home: &Home, mut login: Login, open: impl FnOnce(&Url)) -> Re
         names_issuer: found.server.authorization_response_iss_parameter_supported,
     };
     let code = tokio::time::timeout(login.patience, callback.code(&expected)).await;
-    let code = code.map_err(|_| format!("nobody agreed within {} s; run the command again", login.patience.as_secs()))?;
+    let code = code
+        .map_err(|_| format!("nobody agreed within {} s; run the command again", login.patience.as_secs()))?;
     let code = code.map_err(|why| said(&why, &found.server.issuer))?;
     let issued = redeem(&found, &client, &proof, (&code, &back)).await?;
     let kept = Kept {
@@ -161,29 +164,33 @@ fn fill(home: &Home, login: &mut Login, before: Option<&Kept>) -> Result<Url, St
 
 /// Finds the authorization server of an upstream, as MCP has it.
 async fn discover(url: &Url, issuer: Option<&str>) -> Result<Found, String> {
-    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
-    let headers = vec![
-        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (ACCEPT, HeaderValue::from_static("application/json, text/event-stream")),
-    ];
-    let asked = Asked { method: Method::POST, url, headers, body: Bytes::from(ping) };
-    // The operator named the upstream, wherever it is.
-    let answer = outbound::ask_head(asked, Place::Loopback).await?;
+    let answer = ping(url, None).await?;
     let challenge = Challenge::read(&answer.challenges).unwrap_or_default();
     let (resource, place) = match resource_metadata(url, &challenge, answer.place).await? {
         Some(found) => found,
         None => {
             let issuer = issuer.ok_or_else(|| {
-                format!("`{url}` does not say which authorization server it trusts; name it with `--issuer URL`")
+                format!(
+                    "`{url}` does not say which authorization server it trusts; name it with `--issuer URL`"
+                )
             })?;
             let (server, learned_from) = metadata(issuer, Place::Loopback).await?;
-            return Ok(Found { server, learned_from, resource: resource_of(url), scopes: challenge.scopes() });
+            return Ok(Found {
+                server,
+                learned_from,
+                resource: resource_of(url),
+                scopes: challenge.scopes(),
+            });
         }
     };
     let named = &resource.authorization_servers;
     let issuer = match issuer {
         Some(issuer) => named.iter().find(|named| *named == issuer).ok_or_else(|| {
-            format!("`{url}` does not trust the authorization server `{}`; it names `{}`", shown(issuer), shown(&named.join("`, `")))
+            format!(
+                "`{url}` does not trust the authorization server `{}`; it names `{}`",
+                shown(issuer),
+                shown(&named.join("`, `"))
+            )
         })?,
         None => named.first().ok_or("the upstream names no authorization server")?,
     };
@@ -202,7 +209,8 @@ async fn resource_metadata(
     place: Place,
 ) -> Result<Option<(ResourceMetadata, Place)>, String> {
     let named = challenge.resource_metadata.as_deref().map(|named| {
-        Url::parse(named).map_err(|_| format!("`{url}` names `{}` as its metadata, which is no address", shown(named)))
+        Url::parse(named)
+            .map_err(|_| format!("`{url}` names `{}` as its metadata, which is no address", shown(named)))
     });
     let places = match named.transpose()? {
         Some(named) => vec![named],
@@ -225,12 +233,17 @@ async fn resource_metadata(
 fn checked(server: &ServerMetadata) -> Result<&Url, String> {
     let issuer = shown(&server.issuer);
     if !server.has_s256() {
-        return Err(format!("the authorization server `{issuer}` does not say that it supports PKCE with S256, and is not used"));
+        return Err(format!(
+            "the authorization server `{issuer}` does not say that it supports PKCE with S256, and is not used"
+        ));
     }
     if server.token_endpoint.is_none() {
         return Err(format!("the metadata of `{issuer}` have no `token_endpoint`"));
     }
-    server.authorization_endpoint.as_ref().ok_or_else(|| format!("the metadata of `{issuer}` have no `authorization_endpoint`"))
+    server
+        .authorization_endpoint
+        .as_ref()
+        .ok_or_else(|| format!("the metadata of `{issuer}` have no `authorization_endpoint`"))
 }
 
 /// The registered client, or one that is registered now (RFC 7591), for this server alone.
@@ -262,14 +275,19 @@ async fn client(login: &Login, found: &Found, back: &str) -> Result<Client, Stri
     let asked = Asked { method: Method::POST, url: at, headers, body: Bytes::from(body.to_string()) };
     let answer = outbound::ask(asked, found.learned_from).await?;
     if !matches!(answer.status, 200 | 201) {
-        return Err(format!("`{issuer}` refuses to register the gate (HTTP status {}); register it there, and give `--client-id ID`", answer.status));
+        return Err(format!(
+            "`{issuer}` refuses to register the gate (HTTP status {}); register it there, and give `--client-id ID`",
+            answer.status
+        ));
     }
     let registered: Registered = serde_json::from_slice(&answer.body)
         .map_err(|_| format!("`{issuer}` registered the gate, but its answer has no `client_id`"))?;
     let secret = registered.client_secret.filter(|secret| !secret.text().is_empty());
     match secret {
         // It gave one that it may not want.
-        Some(secret) if found.server.takes("client_secret_basic") || found.server.takes("client_secret_post") => {
+        Some(secret)
+            if found.server.takes("client_secret_basic") || found.server.takes("client_secret_post") =>
+        {
             Client::of(registered.client_id, Some(secret), &found.server)
         }
         _ => Ok(Client { id: registered.client_id, secret: None, auth: ClientAuth::None }),
@@ -361,8 +379,12 @@ async fn redeem(
 fn said(why: &NoCode, issuer: &str) -> String {
     let issuer = shown(issuer);
     match why {
-        NoCode::OtherIssuer => format!("the browser came back from another server than `{issuer}`; its code was sent nowhere"),
-        NoCode::NoIssuer => format!("the browser came back without the name of its server, which `{issuer}` gives; its code was sent nowhere"),
+        NoCode::OtherIssuer => {
+            format!("the browser came back from another server than `{issuer}`; its code was sent nowhere")
+        }
+        NoCode::NoIssuer => format!(
+            "the browser came back without the name of its server, which `{issuer}` gives; its code was sent nowhere"
+        ),
         NoCode::Denied(error) => format!("`{issuer}` did not agree: {error}"),
         NoCode::Empty => format!("the browser came back from `{issuer}` without a code"),
     }

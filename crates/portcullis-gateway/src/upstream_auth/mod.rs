@@ -3,7 +3,7 @@
 //! What a client sends to the gate is never passed on. An upstream gets what the owner of the state folder has for its
 //! address: a token from a file or a command, one for which the gate asks an authorization server in its own name, or one
 //! that a person got for it with `portcullis upstream login`. Secrets are in `upstreams.toml` (where they come from) and in
-//! `upstreams/` (what logins gave), which nobody else reads; they are in no message and no log.
+//! `credentials/upstreams/` (what logins gave), which nobody else reads; they are in no message and no log.
 //!
 //! Who sends requests asks for the header before each of them ([`UpstreamAuth::authorization`]) and tells of a refusal
 //! ([`UpstreamAuth::challenged`]), after which it may try once more, or has an error that says what a person can do.
@@ -11,6 +11,7 @@
 mod callback;
 mod held;
 mod login;
+mod probe;
 mod secret;
 mod settings;
 mod standing;
@@ -21,6 +22,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use url::Url;
 
 pub use login::{Login, LoginError, login};
+pub use probe::probe;
 pub use standing::{Standing, logout, standings};
 
 use crate::home::Home;
@@ -63,7 +65,9 @@ pub enum AuthError {
         why: Option<String>,
     },
     /// The upstream does not take what the settings have for it.
-    #[error("the upstream `{name}` refuses the credential that {source_of} has for it; renew that, or correct it")]
+    #[error(
+        "the upstream `{name}` refuses the credential that {source_of} has for it; renew that, or correct it"
+    )]
     Refused {
         /// The upstream.
         name: String,

@@ -43,7 +43,9 @@ impl<'de> Deserialize<'de> for Secret {
 impl Secret {
     /// A secret that can stand in a header.
     pub(super) fn of(text: &str) -> Result<Self, String> {
-        let fits = !text.is_empty() && text.len() as u64 <= SECRET_BYTES_MAX && text.bytes().all(|b| b.is_ascii_graphic());
+        let fits = !text.is_empty()
+            && text.len() as u64 <= SECRET_BYTES_MAX
+            && text.bytes().all(|b| b.is_ascii_graphic());
         match fits {
             true => Ok(Self(Zeroizing::new(text.to_owned()))),
             false => Err("it is empty, too long, or has characters that no token has".to_owned()),

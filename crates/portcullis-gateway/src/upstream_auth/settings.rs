@@ -146,7 +146,9 @@ fn checked(entry: Entry) -> Result<Upstream, String> {
     };
     let header = match (entry.header, &source) {
         (Some(_), Source::Oauth(_)) => return Err("`header` is for tokens of files and commands".to_owned()),
-        (Some(name), _) => Some(HeaderName::try_from(name).map_err(|_| "`header` is no name of a header".to_owned())?),
+        (Some(name), _) => {
+            Some(HeaderName::try_from(name).map_err(|_| "`header` is no name of a header".to_owned())?)
+        }
         (None, _) => None,
     };
     Ok(Upstream { name: entry.name, url, source, header })
@@ -175,9 +177,12 @@ pub(super) fn same(one: &Url, other: &Url) -> bool {
 /// Names are those of files, too.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let fits = (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('.');
+    let fits =
+        (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(plain) && !name.starts_with('.');
     fits.then_some(()).ok_or_else(|| {
-        format!("a name has letters, digits, `-`, `_` and `.`, at most {NAME_BYTES_MAX}, and no `.` at its start")
+        format!(
+            "a name has letters, digits, `-`, `_` and `.`, at most {NAME_BYTES_MAX}, and no `.` at its start"
+        )
     })
 }
 
@@ -197,7 +202,9 @@ mod tests {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
             read(&file)
         };
-        let at = |name: &str, url: &str, more: &str| format!("[[upstream]]\nname = '{name}'\nurl = '{url}'\n{more}\n");
+        let at = |name: &str, url: &str, more: &str| {
+            format!("[[upstream]]\nname = '{name}'\nurl = '{url}'\n{more}\n")
+        };
         let one = at("t", "https://t.example/mcp", "token_file = '/t'");
         let found = read(&one, 0o600).unwrap();
         assert_eq!(found[0].source, Source::File("/t".into()));

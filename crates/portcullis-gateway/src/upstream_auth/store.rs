@@ -1,4 +1,4 @@
-//! What logins gave, one file for each upstream in `upstreams/` of the state folder, which nobody else reads.
+//! What logins gave, one file for each upstream in `credentials/upstreams/` of the state folder, which nobody else reads.
 //!
 //! A refresh token may be used once only, and two processes of one user may want it at the same time. Who uses it holds the
 //! lock of its file, reads the file then, and has written the new one before anything else is done with it.
@@ -116,9 +116,8 @@ impl Store {
             Err(error) => return Err(wrong(&error.to_string())),
         };
         // What does not fit is not repeated: it is secret.
-        let kept: Kept = serde_json::from_str(&text).map_err(|error| {
-            wrong(&format!("it is damaged at line {}; log in again", error.line()))
-        })?;
+        let kept: Kept = serde_json::from_str(&text)
+            .map_err(|error| wrong(&format!("it is damaged at line {}; log in again", error.line())))?;
         match kept.version {
             VERSION => Ok(Some(kept)),
             other => Err(wrong(&format!("it is of version {other}, which this program does not know"))),

@@ -46,7 +46,8 @@ impl Client {
             Some(_) if server.takes("client_secret_basic") => ClientAuth::Basic,
             Some(_) if server.takes("client_secret_post") => ClientAuth::Post,
             Some(_) => {
-                return Err("the authorization server takes a client's secret in no way that is known here".to_owned());
+                return Err("the authorization server takes a client's secret in no way that is known here"
+                    .to_owned());
             }
         };
         Ok(Self { id, secret, auth })
@@ -158,7 +159,9 @@ fn read(body: &[u8]) -> Result<Issued, String> {
     let checked = |secret: Secret| Secret::of(secret.text()).map_err(|why| wrong(&why));
     let lasts_s = match written.expires_in {
         None => None,
-        Some(lasts) if lasts.is_finite() && lasts >= 0.0 => Some(std::time::Duration::try_from_secs_f64(lasts)),
+        Some(lasts) if lasts.is_finite() && lasts >= 0.0 => {
+            Some(std::time::Duration::try_from_secs_f64(lasts))
+        }
         Some(_) => return Err(wrong("`expires_in` is no time")),
     };
     let lasts_s = lasts_s.transpose().map_err(|_| wrong("`expires_in` is no time"))?;
@@ -186,9 +189,13 @@ mod tests {
 
     #[test]
     fn only_bearer_tokens_are_of_use() {
-        let issued = read(br#"{"access_token":"a","token_type":"bEARER","expires_in":60.5,"scope":"x y"}"#).unwrap();
+        let issued =
+            read(br#"{"access_token":"a","token_type":"bEARER","expires_in":60.5,"scope":"x y"}"#).unwrap();
         assert!(issued.expires_at_s.is_some_and(|at| at >= now_s() + 59));
-        assert_eq!((issued.access_token.text(), issued.scopes), ("a", Some(vec!["x".to_owned(), "y".to_owned()])));
+        assert_eq!(
+            (issued.access_token.text(), issued.scopes),
+            ("a", Some(vec!["x".to_owned(), "y".to_owned()]))
+        );
         for wrong in [
             r#"{"access_token":"a","token_type":"DPoP"}"#,
             r#"{"access_token":"","token_type":"Bearer"}"#,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command as Program, Stdio};
 use std::time::Duration;
 
-use portcullis_gateway::upstream_auth::{Login, Standing, login, logout, standings};
+use portcullis_gateway::upstream_auth::{Login, Standing, login, logout, probe, standings};
 use serde_json::json;
 use url::Url;
 
@@ -19,9 +19,10 @@ Examples:
   portcullis upstream login tickets --url https://mcp.tickets.example/mcp
   portcullis upstream login tickets --scope tickets:write
   portcullis upstream status
+  portcullis upstream try tickets
   portcullis upstream logout tickets
 
-Tokens are kept in `upstreams/` of the state folder, for this user alone, and go to that address alone. Tokens from \
+Tokens are kept in `credentials/upstreams/` of the state folder, for this user alone, and go to that address alone. Tokens from \
 files and commands, and credentials of the gate's own, stand in `upstreams.toml` there (docs/remote-auth.md).";
 
 /// Log in to remote MCP servers on the gate's behalf
@@ -42,6 +43,14 @@ enum Command {
     Status {
         /// Only this one
         name: Option<String>,
+    },
+    /// Ask an upstream for nothing, to see whether it refuses the credential
+    #[command(
+        after_help = "Examples:\n  portcullis upstream try tickets\n  portcullis upstream try tickets --json"
+    )]
+    Try {
+        /// The upstream
+        name: String,
     },
     /// Forget a login; the authorization server is not told
     #[command(after_help = "Examples:\n  portcullis upstream logout tickets")]
@@ -93,6 +102,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match &args.command {
         Command::Login(args) => log_in(args, global),
         Command::Status { name } => status(name.as_deref(), global),
+        Command::Try { name } => try_out(name, global),
         Command::Logout { name } => log_out(name, global),
     }
 }
@@ -178,6 +188,21 @@ fn line(out: &mut Out, standing: &Standing) -> Result<(), Failure> {
         clean_line(&from),
         clean_line(&of)
     ))
+}
+
+fn try_out(name: &str, global: &Global) -> Result<u8, Failure> {
+    let home = global.home()?;
+    let status = runtime()?.block_on(probe(&home, name)).map_err(Failure::no)?;
+    let mut out = Out::new();
+    match global.json {
+        true => out.json(&json!({ "name": name, "status": status }))?,
+        false => out.line(format_args!(
+            "`{}` does not refuse the credential (HTTP status {status})",
+            clean_line(name)
+        ))?,
+    }
+    out.finish()?;
+    Ok(exit::YES)
 }
 
 fn log_out(name: &str, global: &Global) -> Result<u8, Failure> {

@@ -83,6 +83,7 @@ mod stand_in;
 #[cfg(test)]
 mod tools;
 #[cfg(test)]
+mod upstream;
 mod verify;
 #[cfg(test)]
 mod verify_inputs;

@@ -11,7 +11,8 @@ impl Found {
             (None, None) => return,
             (Some(old), Some(new)) => (old, new),
             (old, new) => {
-                let shown = |of: Option<&OauthSettings>| of.map_or("none".to_owned(), |of| of.resource.clone());
+                let shown =
+                    |of: Option<&OauthSettings>| of.map_or("none".to_owned(), |of| of.resource.clone());
                 let direction = if new.is_some() { Direction::Loosened } else { Direction::Tightened };
                 return self.push("[oauth]", shown(old), shown(new), direction);
             }
@@ -43,7 +44,12 @@ impl Found {
                     self.push(format!("{part} `{name}`"), before.clone(), after.clone(), Direction::Changed);
                 }
                 None => {
-                    self.push(format!("{part} `{name}`"), "there".into(), "gone".into(), Direction::Tightened);
+                    self.push(
+                        format!("{part} `{name}`"),
+                        "there".into(),
+                        "gone".into(),
+                        Direction::Tightened,
+                    );
                 }
             }
         }

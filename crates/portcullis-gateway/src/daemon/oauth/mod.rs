@@ -38,7 +38,8 @@ impl FromRequestParts<Shared> for McpCaller {
     type Rejection = Denied;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Denied> {
-        let (_, bundle) = shared.gate.bundles().get(None).map_err(|error| Denied::internal(error.to_string()))?;
+        let (_, bundle) =
+            shared.gate.bundles().get(None).map_err(|error| Denied::internal(error.to_string()))?;
         let identity =
             shared.oauth.identify(&shared.credentials, &bundle, &parts.headers, &parts.uri).await?;
         Ok(Self(identity))
@@ -71,7 +72,12 @@ impl ResourceServer {
         }
     }
 
-    async fn of_issuer(&self, oauth: &OauthSettings, bundle: &Bundle, token: &str) -> Result<Identity, Denied> {
+    async fn of_issuer(
+        &self,
+        oauth: &OauthSettings,
+        bundle: &Bundle,
+        token: &str,
+    ) -> Result<Identity, Denied> {
         let invalid = |why: Refused| Denied::invalid_token(oauth, why);
         let opened = Opened::of(token).map_err(invalid)?;
         let claimed = opened.issuer().ok_or_else(|| invalid(Refused::Issuer))?;
@@ -123,7 +129,8 @@ fn named(oauth: &OauthSettings, issuer: &Issuer, bundle: &Bundle, subject: &str)
     let is_taken = of_others.into_iter().any(|taken| *taken == name)
         || ["local-agent", "local-approver"].contains(&name.as_str());
     let of_other_issuer = oauth.issuers.iter().any(|other| {
-        other.url != issuer.url && other.prefix.as_ref().is_some_and(|prefix| name.starts_with(prefix.as_str()))
+        other.url != issuer.url
+            && other.prefix.as_ref().is_some_and(|prefix| name.starts_with(prefix.as_str()))
     });
     (!is_taken && !of_other_issuer).then_some(name)
 }

@@ -38,15 +38,13 @@ fn metadata(shared: &Shared, path: Option<&str>) -> Result<Response, Failure> {
         return Err(Failure::not_found("this gate has no such resource"));
     }
     let servers: Vec<&str> = oauth.issuers.iter().map(|issuer| issuer.url.as_str()).collect();
-    let mut document = json!({
+    let document = json!({
         "resource": oauth.resource,
         "authorization_servers": servers,
         "bearer_methods_supported": ["header"],
         "resource_name": "Portcullis",
+        "scopes_supported": oauth.scopes,
     });
-    if !oauth.scopes.is_empty() {
-        document["scopes_supported"] = json!(oauth.scopes);
-    }
     Ok(([(CACHE_CONTROL, "max-age=300")], Json(document)).into_response())
 }
 

@@ -135,11 +135,7 @@ fn what_is_no_token_is_refused() {
 #[test]
 fn a_public_key_is_never_a_shared_secret() {
     let public = pair(1).public_key().as_ref().to_vec();
-    let message = format!(
-        "{}.{}",
-        encoded(r#"{"alg":"HS256","kid":"k1"}"#),
-        encoded(claims().to_string())
-    );
+    let message = format!("{}.{}", encoded(r#"{"alg":"HS256","kid":"k1"}"#), encoded(claims().to_string()));
     let tag = ring::hmac::sign(&ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &public), message.as_bytes());
     assert_eq!(check(&format!("{message}.{}", encoded(tag))), Err(Refused::Algorithm));
 

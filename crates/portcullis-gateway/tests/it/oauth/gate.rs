@@ -52,9 +52,13 @@ fn says(answer: &(u16, String, Value), status: u16, words: &str) {
 async fn a_token_of_the_issuer_stands_for_a_principal_of_the_bundle() {
     let server = Server::start().await;
     let daemon = gate(&server.url, "prefix = 'login:'\n").await;
-    let (status, _, body) = caller(&daemon, &server.token(RESOURCE, &json!({ "groups": ["analysts", "x"] }))).await;
+    let (status, _, body) =
+        caller(&daemon, &server.token(RESOURCE, &json!({ "groups": ["analysts", "x"] }))).await;
     assert_eq!(status, 200, "{body}");
-    assert_eq!(body, json!({ "kind": "agent", "principal": "alice", "roles": ["reader", "analyst"], "policy": null }));
+    assert_eq!(
+        body,
+        json!({ "kind": "agent", "principal": "alice", "roles": ["reader", "analyst"], "policy": null })
+    );
     let (_, _, body) = caller(&daemon, &server.token(RESOURCE, &json!({ "sub": "u2" }))).await;
     assert_eq!((&body["principal"], &body["roles"]), (&json!("login:u2"), &json!([])));
     let rs256 = server.signed(&json!({ "alg": "RS256", "kid": "r1" }), RESOURCE, &json!({}), Server::rs256);
@@ -73,12 +77,16 @@ async fn the_gate_says_where_to_get_a_token() {
     let (status, head, _) = call(&daemon, "/v1/caller", None).await;
     assert!(status == 401 && head.contains(&challenge), "{head}");
     let (status, head, _) = caller(&daemon, "guess").await;
-    assert!(status == 401 && head.contains("bearer error=\"invalid_token\", scope=\"mcp\", resource_metadata="), "{head}");
+    assert!(
+        status == 401 && head.contains("bearer error=\"invalid_token\", scope=\"mcp\", resource_metadata="),
+        "{head}"
+    );
     let narrow = caller(&daemon, &server.token(RESOURCE, &json!({ "scope": "mcpx" }))).await;
     says(&narrow, 403, "needs the scopes `mcp`");
     assert!(narrow.1.contains("error=\"insufficient_scope\", scope=\"mcp\""), "{}", narrow.1);
     for place in ["", "/mcp"] {
-        let (status, _, body) = call(&daemon, &format!("/.well-known/oauth-protected-resource{place}"), None).await;
+        let (status, _, body) =
+            call(&daemon, &format!("/.well-known/oauth-protected-resource{place}"), None).await;
         assert_eq!(status, 200);
         let servers = json!([server.url]);
         assert_eq!((&body["resource"], &body["authorization_servers"]), (&json!(RESOURCE), &servers));
@@ -97,7 +105,8 @@ async fn tokens_that_are_not_for_the_gate_are_refused() {
     let other = Server::start().await;
     let daemon = gate(&server.url, "").await;
     let with = |changes: Value| server.token(RESOURCE, &changes);
-    let signed = |header: Value, sign: fn(&[u8]) -> Vec<u8>| server.signed(&header, RESOURCE, &json!({}), sign);
+    let signed =
+        |header: Value, sign: fn(&[u8]) -> Vec<u8>| server.signed(&header, RESOURCE, &json!({}), sign);
     for (token, status, words) in [
         (server.token("https://other.example/mcp", &json!({})), 401, "its audience is another"),
         (server.token("https://gate.example", &json!({})), 401, "its audience is another"),
@@ -113,17 +122,42 @@ async fn tokens_that_are_not_for_the_gate_are_refused() {
         (signed(json!({ "alg": "EdDSA", "kid": "k2" }), by_key_1), 401, "has no such key"),
         (signed(json!({ "alg": "EdDSA", "kid": "r1" }), by_key_1), 401, "has no such key"),
         (signed(json!({ "alg": "RS256", "kid": "k1" }), Server::rs256), 401, "has no such key"),
-        (signed(json!({ "alg": "EdDSA", "kid": "k1", "jku": "x" }), |m| pair(9).sign(m).as_ref().to_vec()), 401, "not the issuer's"),
-        (signed(json!({ "alg": "EdDSA", "kid": "k1", "typ": "secevent+jwt" }), by_key_1), 401, "not an access token"),
+        (
+            signed(json!({ "alg": "EdDSA", "kid": "k1", "jku": "x" }), |m| pair(9).sign(m).as_ref().to_vec()),
+            401,
+            "not the issuer's",
+        ),
+        (
+            signed(json!({ "alg": "EdDSA", "kid": "k1", "typ": "secevent+jwt" }), by_key_1),
+            401,
+            "not an access token",
+        ),
         // The key of another issuer, which names itself and which names this one.
         (other.token(RESOURCE, &json!({})), 401, "an issuer whose tokens are not accepted"),
-        (other.signed(&json!({ "alg": "EdDSA", "kid": "k1" }), RESOURCE, &json!({ "iss": server.url }), |m| pair(2).sign(m).as_ref().to_vec()), 401, "not the issuer's"),
+        (
+            other.signed(
+                &json!({ "alg": "EdDSA", "kid": "k1" }),
+                RESOURCE,
+                &json!({ "iss": server.url }),
+                |m| pair(2).sign(m).as_ref().to_vec(),
+            ),
+            401,
+            "not the issuer's",
+        ),
     ] {
         says(&caller(&daemon, &token).await, status, words);
     }
     let token = with(json!({}));
-    says(&call(&daemon, &format!("/v1/caller?access_token={token}"), None).await, 400, "in the address is not accepted");
-    says(&call(&daemon, "/v1/caller?access_token=x", Some(&token)).await, 400, "in the address is not accepted");
+    says(
+        &call(&daemon, &format!("/v1/caller?access_token={token}"), None).await,
+        400,
+        "in the address is not accepted",
+    );
+    says(
+        &call(&daemon, "/v1/caller?access_token=x", Some(&token)).await,
+        400,
+        "in the address is not accepted",
+    );
     let two = format!("{token}\r\nAuthorization: Bearer {token}");
     says(&caller(&daemon, &two).await, 400, "two `Authorization`");
     assert_eq!(caller(&daemon, &token).await.0, 200);
@@ -152,7 +186,12 @@ async fn a_new_key_is_fetched_and_who_makes_up_names_of_keys_has_nothing_fetched
     }
     assert_eq!(server.seen("/jwks").len(), 1);
     for made_up in 0..40 {
-        let token = server.signed(&json!({ "alg": "EdDSA", "kid": format!("x{made_up}") }), RESOURCE, &json!({}), by_key_1);
+        let token = server.signed(
+            &json!({ "alg": "EdDSA", "kid": format!("x{made_up}") }),
+            RESOURCE,
+            &json!({}),
+            by_key_1,
+        );
         says(&caller(&daemon, &token).await, 401, "has no such key");
     }
     assert_eq!(server.seen("/jwks").len(), 1, "not within ten seconds");

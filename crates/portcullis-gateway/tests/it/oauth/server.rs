@@ -252,7 +252,8 @@ impl Server {
 
     fn tokens(&self, state: &mut State, request: &Request) -> String {
         let sent = form(&request.body);
-        let refused = |error: &str| json_answer(400, &json!({ "error": error, "error_description": "s3cret words" }));
+        let refused =
+            |error: &str| json_answer(400, &json!({ "error": error, "error_description": "s3cret words" }));
         let bound = match sent["grant_type"].as_str() {
             "authorization_code" => match state.codes.remove(&sent["code"]) {
                 Some(bound) if is_redeemed(&bound, &sent) => bound,
@@ -295,7 +296,9 @@ impl Server {
             "access_token": access, "token_type": "Bearer", "scope": scope,
             "expires_in": state.script.lasts_s.unwrap_or(3600),
         });
-        if sent["grant_type"] != "client_credentials" && !(state.script.no_rotation && sent.contains_key("refresh_token")) {
+        if sent["grant_type"] != "client_credentials"
+            && !(state.script.no_rotation && sent.contains_key("refresh_token"))
+        {
             let refresh = format!("refresh-{}", state.next);
             state.refresh.insert(refresh.clone(), scope.clone());
             tokens["refresh_token"] = json!(refresh);
@@ -317,7 +320,8 @@ impl Server {
         if let Some(wanted) = &state.script.wants_scope
             && !scope.split(' ').any(|has| has == wanted)
         {
-            let more = format!("WWW-Authenticate: {own}, error=\"insufficient_scope\", scope=\"read {wanted}\"\r\n");
+            let more =
+                format!("WWW-Authenticate: {own}, error=\"insufficient_scope\", scope=\"read {wanted}\"\r\n");
             return answer(403, &more, "");
         }
         json_answer(200, &json!({ "jsonrpc": "2.0", "id": 1, "result": {} }))
@@ -337,7 +341,8 @@ fn is_redeemed(bound: &HashMap<String, String>, sent: &HashMap<String, String>) 
 fn published(keys: &[(String, u8)]) -> Value {
     let rsa = rsa();
     let public = ring::rsa::PublicKeyComponents::<Vec<u8>>::from(rsa.public());
-    let rsa = json!({ "kty": "RSA", "kid": "r1", "use": "sig", "n": encoded(public.n), "e": encoded(public.e) });
+    let rsa =
+        json!({ "kty": "RSA", "kid": "r1", "use": "sig", "n": encoded(public.n), "e": encoded(public.e) });
     let own = keys.iter().map(|(id, seed)| {
         json!({ "kty": "OKP", "crv": "Ed25519", "kid": id, "x": encoded(pair(*seed).public_key()) })
     });

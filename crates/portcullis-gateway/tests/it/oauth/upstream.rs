@@ -67,7 +67,10 @@ impl Place {
             let (address, seen) = (address.clone(), Arc::clone(&seen));
             tokio::spawn(async move {
                 let (_, head) = get(&address).await;
-                let back = head.lines().find_map(|line| line.strip_prefix("Location: ")).map(|to| Url::parse(to.trim()).unwrap());
+                let back = head
+                    .lines()
+                    .find_map(|line| line.strip_prefix("Location: "))
+                    .map(|to| Url::parse(to.trim()).unwrap());
                 seen.lock().unwrap().1 = back.clone();
                 if let Some(back) = back {
                     get(&back).await;
@@ -80,7 +83,8 @@ impl Place {
     }
 
     fn stored(&self) -> Value {
-        serde_json::from_str(&std::fs::read_to_string(self.home.upstreams().join("up.json")).unwrap()).unwrap()
+        serde_json::from_str(&std::fs::read_to_string(self.home.upstreams().join("up.json")).unwrap())
+            .unwrap()
     }
 
     /// The login as it is kept, with its access token at its end.
@@ -93,7 +97,8 @@ impl Place {
 
 /// Status and head of an answer.
 async fn get(url: &Url) -> (u16, String) {
-    let Ok(mut stream) = tokio::net::TcpStream::connect((url.host_str().unwrap(), url.port().unwrap())).await else {
+    let Ok(mut stream) = tokio::net::TcpStream::connect((url.host_str().unwrap(), url.port().unwrap())).await
+    else {
         return (0, String::new());
     };
     let target = format!("{}?{}", url.path(), url.query().unwrap_or_default());
@@ -106,27 +111,27 @@ async fn get(url: &Url) -> (u16, String) {
 
 /// A request to the MCP server as a transport makes it: with the header, and once more where that may help.
 async fn call(auth: &UpstreamAuth, server: &Server) -> Result<u16, AuthError> {
-    let mut used = auth.authorization().await?;
-    for attempt in 0..2 {
-        let (status, challenge) = post(&server.mcp(), used.as_ref()).await;
-        if status == 200 || attempt == 1 || auth.challenged(status, &challenge, used.as_ref()).await? == Retry::No {
-            return Ok(status);
-        }
-        used = auth.authorization().await?;
+    let used = auth.authorization().await?;
+    let (status, challenge) = post(&server.mcp(), used.as_ref()).await;
+    if status == 200 || auth.challenged(status, &challenge, used.as_ref()).await? == Retry::No {
+        return Ok(status);
     }
-    unreachable!()
+    let used = auth.authorization().await?;
+    Ok(post(&server.mcp(), used.as_ref()).await.0)
 }
 
 async fn post(url: &str, used: Option<&Authorization>) -> (u16, String) {
     let url = Url::parse(url).unwrap();
     let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", url.port().unwrap())).await.unwrap();
-    let header = used.map(|(name, value)| format!("{name}: {}\r\n", value.to_str().unwrap())).unwrap_or_default();
+    let header =
+        used.map(|(name, value)| format!("{name}: {}\r\n", value.to_str().unwrap())).unwrap_or_default();
     let header = header.replace("authorization: ", "Authorization: ");
     let request = format!("POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n{header}\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
-    let challenge = answer.lines().find_map(|line| line.strip_prefix("WWW-Authenticate: ")).unwrap_or_default();
+    let challenge =
+        answer.lines().find_map(|line| line.strip_prefix("WWW-Authenticate: ")).unwrap_or_default();
     (answer.split(' ').nth(1).unwrap().parse().unwrap(), challenge.to_owned())
 }
 
@@ -147,11 +152,17 @@ async fn a_static_credential_goes_to_its_address_alone() {
     let other = Url::parse("https://evil.example/mcp").unwrap();
     assert_eq!(UpstreamAuth::new(&place.home, "up", other).unwrap().authorization().await, Ok(None));
     let error = auth.challenged(401, "Bearer", used.as_ref()).await.unwrap_err();
-    assert!(error.to_string().contains("refuses the credential that `token_file`") && !error.to_string().contains("s3cret"));
+    assert!(
+        error.to_string().contains("refuses the credential that `token_file`")
+            && !error.to_string().contains("s3cret")
+    );
     // A new token is used at once.
     place.secret("n3w\n");
     assert_eq!(auth.challenged(401, "Bearer", used.as_ref()).await, Ok(Retry::Again));
-    assert_eq!(shown(auth.authorization().await.unwrap().as_ref()).as_deref(), Some("authorization: Bearer n3w"));
+    assert_eq!(
+        shown(auth.authorization().await.unwrap().as_ref()).as_deref(),
+        Some("authorization: Bearer n3w")
+    );
     let counted = place.folder.path().join("count");
     let command = format!("echo . >> {}; printf s3cret", counted.display());
     place.settings(&format!("token_command = ['sh', '-c', '{command}']\nheader = 'X-Api-Key'"));
@@ -169,7 +180,9 @@ async fn client_credentials_give_a_token_that_is_had_again_when_it_ends() {
     let place = Place::new().await;
     let file = place.secret(CLIENT_SECRET);
     let oauth = |issuer: &str| {
-        format!("[upstream.oauth]\ngrant = 'client-credentials'\nissuer = '{issuer}'\nclient_id = 'gate'\nclient_secret_file = '{file}'\nscopes = ['read']")
+        format!(
+            "[upstream.oauth]\ngrant = 'client-credentials'\nissuer = '{issuer}'\nclient_id = 'gate'\nclient_secret_file = '{file}'\nscopes = ['read']"
+        )
     };
     place.settings(&oauth(&place.server.url));
     let auth = place.auth();
@@ -178,11 +191,15 @@ async fn client_credentials_give_a_token_that_is_had_again_when_it_ends() {
     }
     let asked = place.server.seen("/token");
     assert_eq!(asked.len(), 1);
-    assert_eq!((asked[0]["resource"].as_str(), asked[0]["scope"].as_str()), (place.server.mcp().as_str(), "read"));
+    assert_eq!(
+        (asked[0]["resource"].as_str(), asked[0]["scope"].as_str()),
+        (place.server.mcp().as_str(), "read")
+    );
     assert!(!asked[0].contains_key("client_secret"), "it is in the header");
     // A token that was refused as soon as it was had is not asked for again and again.
     place.server.revoke_access();
-    assert!(call(&auth, &place.server).await.is_err());
+    let error = call(&auth, &place.server).await.unwrap_err().to_string();
+    assert!(error.contains("refuses the credential that `[upstream.oauth]`"), "{error}");
     assert_eq!(place.server.seen("/token").len(), 1);
     place.secret("wrong");
     let error = place.auth().authorization().await.unwrap_err().to_string();
@@ -203,7 +220,10 @@ async fn a_person_logs_in_and_the_token_is_renewed() {
     let (visited, back) = place.login(|_| {}).await.unwrap();
     let query: std::collections::HashMap<_, _> = visited.query_pairs().into_owned().collect();
     assert_eq!((query["resource"].as_str(), query["scope"].as_str()), (place.server.mcp().as_str(), "read"));
-    assert_eq!((query["code_challenge_method"].as_str(), query["client_id"].as_str()), ("S256", "registered"));
+    assert_eq!(
+        (query["code_challenge_method"].as_str(), query["client_id"].as_str()),
+        ("S256", "registered")
+    );
     assert!(query["redirect_uri"].starts_with("http://127.0.0.1:") && query["state"].len() >= 32);
     let mode = std::fs::metadata(place.home.upstreams().join("up.json")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -224,7 +244,8 @@ async fn a_person_logs_in_and_the_token_is_renewed() {
     }
     tokens.dedup();
     assert_eq!(tokens.len(), 1, "{tokens:?}");
-    let renewals = place.server.seen("/token").iter().filter(|sent| sent["grant_type"] == "refresh_token").count();
+    let renewals =
+        place.server.seen("/token").iter().filter(|sent| sent["grant_type"] == "refresh_token").count();
     assert_eq!(renewals, 1);
     assert_eq!(call(&auth, &place.server).await, Ok(200));
     // A token that was revoked is renewed as well, and the request repeated.
@@ -302,7 +323,12 @@ async fn a_server_that_is_not_what_it_says_gets_no_code() {
         ("server", "authorization_endpoint", json!("javascript:alert(1)"), "must begin with"),
         ("server", "token_endpoint", Value::Null, "no `token_endpoint`"),
         ("server", "registration_endpoint", Value::Null, "--client-id"),
-        ("resource", "resource", json!("https://other.example/mcp"), "of the resource `https://other.example/mcp`"),
+        (
+            "resource",
+            "resource",
+            json!("https://other.example/mcp"),
+            "of the resource `https://other.example/mcp`",
+        ),
         ("resource", "resource", Value::Null, "no JSON document"),
         ("resource", "authorization_servers", json!([]), "name no authorization server"),
         ("resource", "authorization_servers", json!(["http://10.0.0.1"]), "in clear"),
@@ -354,7 +380,9 @@ async fn metadata_that_are_huge_slow_or_elsewhere_are_not_read() {
     let start = Instant::now();
     let (error, _) = refused(|script, _| script.metadata_delay = Duration::from_secs(60)).await;
     assert!(error.contains("no answer within 10 s") && start.elapsed() < Duration::from_secs(20), "{error}");
-    for metadata in ["https://169.254.169.254/latest/meta-data", "http://10.0.0.1/x", "gopher://127.0.0.1/", "nonsense"] {
+    for metadata in
+        ["https://169.254.169.254/latest/meta-data", "http://10.0.0.1/x", "gopher://127.0.0.1/", "nonsense"]
+    {
         let challenge = format!("Bearer resource_metadata=\"{metadata}\"");
         let (error, _) = refused(|script, _| script.challenge = Some(challenge)).await;
         assert!(error.contains(metadata.split(':').next().unwrap()), "{error}");
@@ -377,19 +405,25 @@ async fn a_stolen_code_cannot_be_redeemed_without_the_verifier() {
         let (address, seen) = (address.clone(), Arc::clone(&seen));
         tokio::spawn(async move {
             let head = get(&address).await.1;
-            let back = Url::parse(head.lines().find_map(|line| line.strip_prefix("Location: ")).unwrap().trim()).unwrap();
+            let back =
+                Url::parse(head.lines().find_map(|line| line.strip_prefix("Location: ")).unwrap().trim())
+                    .unwrap();
             *seen.lock().unwrap() = Some(back.clone());
             let query: std::collections::HashMap<_, _> = back.query_pairs().into_owned().collect();
             let asked: std::collections::HashMap<_, _> = address.query_pairs().into_owned().collect();
             let (mut code, resource) = (query["code"].clone(), server.mcp());
             let body = url::form_urlencoded::Serializer::new(String::new())
                 .extend_pairs([
-                    ("grant_type", "authorization_code"), ("code", &code), ("client_id", "registered"),
-                    ("redirect_uri", &asked["redirect_uri"]), ("resource", &resource),
+                    ("grant_type", "authorization_code"),
+                    ("code", &code),
+                    ("client_id", "registered"),
+                    ("redirect_uri", &asked["redirect_uri"]),
+                    ("resource", &resource),
                     ("code_verifier", &asked["code_challenge"]),
                 ])
                 .finish();
-            let mut stream = tokio::net::TcpStream::connect(&server.url["http://".len()..]).await.unwrap();
+            let mut stream =
+                tokio::net::TcpStream::connect(server.url.trim_start_matches("http://")).await.unwrap();
             let request = format!("POST /token HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len());
             stream.write_all(request.as_bytes()).await.unwrap();
             let mut answer = String::new();
@@ -429,13 +463,17 @@ async fn what_there_is_is_listed_and_forgotten() {
     // A damaged file is named, and nothing of it is said.
     place.write(&place.home.upstreams().join("up.json"), "{\"access_token\": \"s3cret\", ");
     let error = auth.authorization().await.unwrap_err().to_string();
-    assert!(error.contains("up.json") && error.contains("log in again") && !error.contains("s3cret"), "{error}");
+    assert!(
+        error.contains("up.json") && error.contains("log in again") && !error.contains("s3cret"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn an_issuer_is_one_of_those_that_the_upstream_names() {
     let place = Place::new().await;
-    let error = place.login(|login| login.issuer = Some("https://evil.example".to_owned())).await.unwrap_err();
+    let error =
+        place.login(|login| login.issuer = Some("https://evil.example".to_owned())).await.unwrap_err();
     assert!(error.contains("does not trust the authorization server `https://evil.example`"), "{error}");
     let url = place.server.url.clone();
     place.login(|login| login.issuer = Some(url)).await.unwrap();
