@@ -96,7 +96,8 @@ const LOGIN_EXAMPLES: &str = "\
 Examples:
   portcullis upstream login tickets --url https://mcp.tickets.example/mcp
   portcullis upstream login tickets --no-browser --port 8765
-  portcullis upstream login tickets --client-id gate --issuer https://login.example";
+  portcullis upstream login tickets --issuer https://login.example
+  portcullis upstream login tickets --client-id gate";
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match &args.command {

@@ -38,13 +38,16 @@ fn metadata(shared: &Shared, path: Option<&str>) -> Result<Response, Failure> {
         return Err(Failure::not_found("this gate has no such resource"));
     }
     let servers: Vec<&str> = oauth.issuers.iter().map(|issuer| issuer.url.as_str()).collect();
-    let document = json!({
+    let mut document = json!({
         "resource": oauth.resource,
         "authorization_servers": servers,
         "bearer_methods_supported": ["header"],
         "resource_name": "Portcullis",
-        "scopes_supported": oauth.scopes,
     });
+    // An empty list would be asked for as it is.
+    if let Some(document) = document.as_object_mut().filter(|_| !oauth.scopes.is_empty()) {
+        document.insert("scopes_supported".to_owned(), json!(oauth.scopes));
+    }
     Ok(([(CACHE_CONTROL, "max-age=300")], Json(document)).into_response())
 }
 
