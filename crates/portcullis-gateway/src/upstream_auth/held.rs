@@ -215,7 +215,11 @@ impl Held {
         let kept = match &kept.access_token {
             None => return Err(self.login_needed(Some("the last one has ended"))),
             Some(_) if kept.expires_at_s.is_none_or(|at| now_s() + ENDS_SOON_S < at) => kept,
-            Some(_) => self.renewed(&kept, oauth).await?,
+            Some(_) => match self.renewed(&kept, oauth).await {
+                // The server cannot be asked, and the token has a few seconds left.
+                Err(AuthError::NoToken { .. }) if kept.expires_at_s.is_some_and(|at| now_s() < at) => kept,
+                renewed => renewed?,
+            },
         };
         let token = kept.access_token.ok_or_else(|| self.login_needed(None))?;
         let value = token.header("Bearer ").map_err(|why| self.unusable(why))?;

@@ -289,6 +289,23 @@ async fn a_refresh_token_is_used_once_and_stays_where_the_server_does_not_rotate
 }
 
 #[tokio::test]
+async fn a_token_is_used_to_its_end_where_it_cannot_be_renewed() {
+    let place = Place::new().await;
+    place.server.script(|script| script.lasts_s = Some(20));
+    place.login(|_| {}).await.unwrap();
+    place.server.script(|script| {
+        // One that rotates would have used the refresh token up with its useless answer.
+        script.no_rotation = true;
+        script.tokens.insert("token_type".to_owned(), json!("mac"));
+    });
+    let auth = place.auth();
+    assert_eq!(call(&auth, &place.server).await, Ok(200));
+    place.age();
+    let error = auth.authorization().await.unwrap_err().to_string();
+    assert!(error.contains("no token for the upstream `up`"), "{error}");
+}
+
+#[tokio::test]
 async fn more_scopes_are_asked_for_besides_those_that_there_are() {
     let place = Place::new().await;
     place.server.script(|script| script.wants_scope = Some("write".to_owned()));
