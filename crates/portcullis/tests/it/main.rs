@@ -84,6 +84,7 @@ mod stand_in;
 mod tools;
 #[cfg(test)]
 mod upstream;
+#[cfg(test)]
 mod verify;
 #[cfg(test)]
 mod verify_inputs;
