@@ -49,6 +49,7 @@
 //! | POST `/v1/contracts/repair` | [`RepairReply`] | [`Mended`](portcullis_assist::record::Mended) |
 //! | POST `/v1/console/links` | [`MakeLink`] | [`MadeLink`] |
 //! | POST `/v1/bundles/reload` | [`Empty`] | [`Reloaded`] |
+//! | GET `/v1/caller` | | [`CallerInfo`] |
 //! | GET `/v1/health` | | [`Health`] |
 //!
 //! `{run}` and `{id}` accept a unique prefix of at least [`ID_PREFIX_MIN`] hex digits. Requests are read
@@ -97,6 +98,7 @@ pub use work::{
 use portcullis_core::event::{Control, Mode};
 use portcullis_core::freeze::Frozen;
 use portcullis_core::id::{Digest, RunId};
+use portcullis_core::principal::CredentialKind;
 use portcullis_core::state::progress::VerdictCounts;
 use portcullis_core::time::Timestamp;
 
@@ -164,6 +166,20 @@ pub struct ErrorInfo {
     pub code: String,
     /// For people.
     pub message: String,
+}
+
+/// Whom a token stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallerInfo {
+    /// What the token entitles to.
+    #[schemars(with = "String")]
+    pub kind: CredentialKind,
+    /// The principal.
+    pub principal: String,
+    /// Its roles.
+    pub roles: Vec<String>,
+    /// The runtime policy that its runs are bound to; none: they may name one, or have the default.
+    pub policy: Option<String>,
 }
 
 /// A body that says nothing.

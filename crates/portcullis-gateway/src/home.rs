@@ -13,6 +13,8 @@
 //! console/                     who may sign in to the console, and its host name
 //! credentials/agent.token      opens runs, proposes, reports
 //! credentials/approver.token   decides on approvals, takes hold of runs
+//! credentials/upstreams/       what logins for upstreams gave
+//! upstreams.toml               where the gate's credentials for upstreams come from
 //! ```
 
 use std::env;
@@ -142,6 +144,18 @@ impl Home {
     #[must_use]
     pub fn forges(&self) -> PathBuf {
         self.0.join("forges.toml")
+    }
+
+    /// Where the gate's credentials for upstreams come from; its owner writes it.
+    #[must_use]
+    pub fn upstreams_toml(&self) -> PathBuf {
+        self.0.join("upstreams.toml")
+    }
+
+    /// What logins for upstreams gave: beside the gate's own tokens, and guarded like them.
+    #[must_use]
+    pub fn upstreams(&self) -> PathBuf {
+        self.credentials().join("upstreams")
     }
 
     /// What the console keeps: who may sign in, and its host name.

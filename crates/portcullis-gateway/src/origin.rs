@@ -97,7 +97,7 @@ where
 }
 
 /// TLS with the certificate authorities that the system trusts.
-fn connector() -> Result<TlsConnector, String> {
+pub(crate) fn connector() -> Result<TlsConnector, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(found.certs);

@@ -14,8 +14,8 @@ use portcullis_gateway::hook::BLOCKED;
 use crate::commands::{
     approvals, backup, bench, calibrate, check, completions, console, contract, demo, demo_server, doctor,
     erase, eval, export, facts, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, openapi,
-    policy, program, retention, run, runs, serve, simulate, tools, train, verify, verify_output, witness,
-    work,
+    policy, program, retention, run, runs, serve, simulate, tools, train, upstream, verify, verify_output,
+    witness, work,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -144,6 +144,7 @@ enum Command {
     Policy(policy::Args),
     Program(program::Args),
     Tools(tools::Args),
+    Upstream(upstream::Args),
     Serve(serve::Args),
     Openapi(openapi::Args),
     Doctor(doctor::Args),
@@ -218,6 +219,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Policy(args) => policy::run(&args, &global),
         Command::Program(args) => program::run(&args, &global),
         Command::Tools(args) => tools::run(&args, &global),
+        Command::Upstream(args) => upstream::run(&args, &global),
         Command::Simulate(args) => simulate::run(&args, &global),
         Command::Demo(args) => demo::run(&args, &global),
         Command::DemoServer(args) => demo_server::run(&args),

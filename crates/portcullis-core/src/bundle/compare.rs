@@ -12,6 +12,7 @@ mod containment;
 mod contracts;
 mod credentials;
 mod models;
+mod oauth;
 mod sequences;
 mod tools;
 
@@ -108,6 +109,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
         knowledge,
         plans,
         credentials,
+        oauth,
         tests,
         policies,
         default_policy: _,
@@ -142,7 +144,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.monitors(monitors, &new.monitors);
     found.access(access, &new.access);
     found.programs((programs, engines), (&new.programs, &new.engines));
-    found.credentials(credentials, &new.credentials);
+    found.callers((credentials, oauth.as_ref()), new);
     found.neutral("knowledge.json", knowledge, &new.knowledge);
     found.neutral("plans/", plans, &new.plans);
     found.named("", tests, &new.tests, Direction::Neutral);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use self::checks::{check_policies, check_tools};
+use self::checks::{check_credentials, check_oauth, check_policies, check_tools};
 use super::approvals;
 use super::authority::{self, AuthoritySettings};
 use super::diagnostic::{Diagnostic, nearest};
@@ -21,7 +21,7 @@ use super::{
     Activities, Activity, ApprovalSettings, Bundle, CallModels, ContainSettings, ContractModel,
     ContractSettings, Credential, EngineSettings, MonitorSettings, Plan, Programs, Scores,
     VerificationSettings, WorkSettings, activities, containment, contract_model, contracts, credentials,
-    engines, escalation, flow, ledger, loops, models, monitors, plans, policies, read_effects, scores,
+    engines, escalation, flow, ledger, loops, models, monitors, oauth, plans, policies, read_effects, scores,
     sequences, tools, verification, work,
 };
 use crate::effect::AttributeType;
@@ -85,6 +85,7 @@ struct Main {
     approvals: ApprovalSettings,
     credentials: Vec<Placed<Credential>>,
     credential_attributes: Vec<GivenAttribute>,
+    oauth: oauth::Read,
     effects: EffectSettings,
     contain: containment::Read,
     ledger: LedgerSettings,
@@ -298,6 +299,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     };
     let (credentials, credential_attributes): (Vec<_>, Vec<_>) =
         table.tables("credential").into_iter().filter_map(|table| credentials::read(file, table)).unzip();
+    let oauth = table.table("oauth").map(|table| oauth::read(file, table)).unwrap_or_default();
     let effects = table.table("effects").map(|table| read_effects::effects(file, table));
     let contain = containment::read(file, table);
     let access = table.table("access").map(|table| read_effects::access(file, table));
@@ -334,6 +336,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         approvals,
         credentials,
         credential_attributes: credential_attributes.into_iter().flatten().collect(),
+        oauth,
     }
 }
 
@@ -376,6 +379,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
     let default_policy = wanted.map_or(0, |wanted| place_of(wanted, &names, diagnostics));
     if !unread {
         check_credentials(&main.credentials, &names, diagnostics);
+        check_oauth(&main.oauth, &names, diagnostics);
     }
     check_attributes(&main, !parts.access.is_empty(), diagnostics);
     check_sources(&main.sources, &parts.tools, diagnostics);
@@ -422,6 +426,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         knowledge: parts.knowledge,
         plans: parts.plans.into_iter().map(|plan| plan.value).collect(),
         credentials: main.credentials.into_iter().map(|credential| credential.value).collect(),
+        oauth: main.oauth.settings,
         tests: parts.tests,
         policies,
         default_policy,
@@ -454,21 +459,6 @@ fn keywords(policies: &[RuntimePolicy], diagnostics: &mut Vec<Diagnostic>) -> Op
 /// Values apart from their places.
 fn unplaced<T>(placed: Vec<Placed<T>>) -> (Vec<T>, Vec<Diagnostic>) {
     placed.into_iter().map(|placed| (placed.value, placed.place)).unzip()
-}
-
-/// The policies of credentials against those that there are.
-fn check_credentials(
-    credentials: &[Placed<Credential>],
-    policies: &[&str],
-    diagnostics: &mut Vec<Diagnostic>,
-) {
-    for credential in credentials {
-        let policy = credential.value.policy.as_ref();
-        if let Some(policy) = policy.filter(|policy| !policies.contains(&policy.as_str())) {
-            let wanted = Placed { value: policy.clone(), place: credential.place.clone() };
-            diagnostics.push(unknown("runtime policy", &wanted, policies));
-        }
-    }
 }
 
 /// Tools that other settings name against the registry, if all of it could be read.
@@ -510,7 +500,7 @@ fn check_attributes(main: &Main, has_policies: bool, diagnostics: &mut Vec<Diagn
     if declared.is_empty() && !has_policies {
         return;
     }
-    for GivenAttribute { name, value } in &main.credential_attributes {
+    for GivenAttribute { name, value } in main.credential_attributes.iter().chain(&main.oauth.attributes) {
         let mut diagnostic = name.place.clone();
         let fits = declared.get(&name.value).map(|type_| {
             let fits = matches!(

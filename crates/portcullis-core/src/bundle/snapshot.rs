@@ -18,6 +18,7 @@ use super::ledger::LedgerSettings;
 use super::loops::LoopSettings;
 use super::models::CallModels;
 use super::monitors::MonitorSettings;
+use super::oauth::OauthSettings;
 use super::programs::Programs;
 use super::scores::Scores;
 use super::servers::McpServer;
@@ -95,6 +96,8 @@ pub struct Bundle {
     pub plans: Vec<Plan>,
     /// Which credential identifies which principal.
     pub credentials: Vec<Credential>,
+    /// Whose access tokens open `/mcp`; none: nobody's.
+    pub oauth: Option<OauthSettings>,
     /// Test files by path.
     pub tests: BTreeMap<String, String>,
     pub(super) policies: Vec<RuntimePolicy>,

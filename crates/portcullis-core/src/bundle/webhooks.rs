@@ -95,7 +95,8 @@ fn checked(
     None
 }
 
-fn not_an_address(url: &str) -> Option<&'static str> {
+/// What is wrong with an address that secrets travel to.
+pub(super) fn not_an_address(url: &str) -> Option<&'static str> {
     if url.len() > 2_048 || url.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Some("an address has at most 2048 bytes and no spaces");
     }

@@ -1,5 +1,8 @@
 //! Authentication. Every request carries a token; deciding needs the approver's, on every transport.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::request::Parts;
@@ -8,6 +11,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use portcullis_core::principal::CredentialKind;
 use portcullis_session::credentials::Identity;
+use portcullis_session::gate::Gate;
+use url::Url;
 
 use super::Shared;
 use super::error::Failure;
@@ -48,14 +53,22 @@ impl FromRequestParts<Shared> for Approver {
     }
 }
 
+/// Where the daemon listens on TCP.
+#[derive(Debug, Clone)]
+pub(super) struct Own {
+    pub(super) address: SocketAddr,
+    /// Its bundle says under which name clients know it.
+    pub(super) gate: Arc<Gate>,
+}
+
 /// On TCP, refuses requests that a web page could have caused: a `Host` that is not this address (DNS
 /// rebinding) or an `Origin` that is not this host.
-pub(super) async fn check_host_and_origin(
-    State(own): State<std::net::SocketAddr>,
-    request: Request,
-    next: Next,
-) -> Response {
-    match foreign(own, request.headers(), request.uri()) {
+pub(super) async fn check_host_and_origin(State(own): State<Own>, request: Request, next: Next) -> Response {
+    // What stands before the gate, and speaks TLS, passes the name on that clients know.
+    let bundle = own.gate.bundles().get(None).ok().map(|(_, bundle)| bundle);
+    let oauth = bundle.as_ref().and_then(|bundle| bundle.oauth.as_ref());
+    let named = oauth.and_then(|oauth| Url::parse(&oauth.resource).ok());
+    match foreign((own.address, named.as_ref()), request.headers(), request.uri()) {
         None => next.run(request).await,
         Some(message) => {
             Failure::new(StatusCode::FORBIDDEN, "foreign_host_or_origin", message).into_response()
@@ -63,20 +76,29 @@ pub(super) async fn check_host_and_origin(
     }
 }
 
-fn foreign(own: std::net::SocketAddr, headers: &HeaderMap, uri: &Uri) -> Option<String> {
+fn foreign(own: (SocketAddr, Option<&Url>), headers: &HeaderMap, uri: &Uri) -> Option<String> {
     let text = |name| headers.get(name).map(|value: &axum::http::HeaderValue| value.to_str().unwrap_or("?"));
     let host = text(HOST).or_else(|| uri.authority().map(|authority| authority.as_str()));
     let host = host.unwrap_or("");
-    if !is_own(own, host) {
-        return Some(format!("the Host `{host}` is not this daemon; use {own}"));
+    let (address, named) = own;
+    if !is_own(address, host) && named.is_none_or(|named| authority(named) != host) {
+        return Some(format!("the Host `{host}` is not this daemon; use {address}"));
     }
     let origin = text(ORIGIN)?;
     let origin_host = origin.split_once("://").map_or("", |(_, rest)| rest);
-    (!is_own(own, origin_host)).then(|| format!("requests from the origin `{origin}` are refused"))
+    let is_named = named.is_some_and(|named| named.origin().ascii_serialization() == origin);
+    let is_foreign = !is_own(address, origin_host) && !is_named;
+    is_foreign.then(|| format!("requests from the origin `{origin}` are refused"))
+}
+
+/// Host and port of an address, as a request names them.
+fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 /// Whether `host` names the address that is listened on: the address itself or, on loopback, `localhost`.
-fn is_own(own: std::net::SocketAddr, host: &str) -> bool {
+fn is_own(own: SocketAddr, host: &str) -> bool {
     let name = host.strip_suffix(&format!(":{}", own.port())).unwrap_or(host);
     let bare = name.trim_start_matches('[').trim_end_matches(']');
     match bare.parse::<std::net::IpAddr>() {
@@ -98,8 +120,12 @@ mod tests {
             if let Some(origin) = origin {
                 headers.insert(ORIGIN, origin.parse().unwrap());
             }
-            foreign(own, &headers, &Uri::from_static("/v1/health")).is_none()
+            let named = Url::parse("https://gate.example/mcp").unwrap();
+            foreign((own, Some(&named)), &headers, &Uri::from_static("/v1/health")).is_none()
         };
+        assert!(check("gate.example", Some("https://gate.example")));
+        assert!(!check("gate.example:7777", None) && !check("gate.example.evil", None));
+        assert!(!check("gate.example", Some("http://gate.example")));
         assert!(check("127.0.0.1:7777", None));
         assert!(check("localhost:7777", Some("http://localhost:7777")));
         assert!(!check("evil.example:7777", None));

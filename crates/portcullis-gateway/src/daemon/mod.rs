@@ -20,6 +20,7 @@ mod listen;
 mod log;
 pub mod mark;
 mod mcp;
+mod oauth;
 mod openapi;
 mod postconditions;
 mod queries;
@@ -84,6 +85,8 @@ struct Shared {
     gate: Arc<Gate>,
     local: Local,
     credentials: Arc<Credentials>,
+    /// Checks access tokens of others.
+    oauth: Arc<oauth::ResourceServer>,
     home: Arc<Home>,
     listings: Arc<Listings>,
     /// Room for replies that are being checked or repaired.

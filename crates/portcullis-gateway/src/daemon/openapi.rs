@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 use super::Shared;
 use super::auth::{Approver, Caller};
 use super::error::Failure;
+use super::oauth::{Denied, McpCaller};
 use super::routes::{self, JsonBody, Queried};
 use super::seen::Seen;
 use super::webhooks::SignedBody;
@@ -305,6 +306,13 @@ impl Taken for Caller {
     }
 }
 
+/// Access tokens of issuers, too, which `docs/remote-auth.md` describes.
+impl Taken for McpCaller {
+    fn taken(document: &mut Document, operation: &mut Operation) {
+        Caller::taken(document, operation);
+    }
+}
+
 impl Taken for Approver {
     fn taken(_: &mut Document, operation: &mut Operation) {
         operation.callers = vec!["approver"];
@@ -341,6 +349,12 @@ impl<T: JsonSchema> Taken for Queried<T> {
 }
 
 impl<T: Given> Given for Result<T, Failure> {
+    fn given(document: &mut Document, operation: &mut Operation) {
+        T::given(document, operation);
+    }
+}
+
+impl<T: Given> Given for Result<T, Denied> {
     fn given(document: &mut Document, operation: &mut Operation) {
         T::given(document, operation);
     }

@@ -35,6 +35,7 @@ use super::hooks;
 use super::kept;
 use super::log;
 use super::mcp;
+use super::oauth;
 use super::openapi::{self, Routes};
 use super::queries;
 use super::tools as tool_changes;
@@ -118,8 +119,7 @@ impl<T: DeserializeOwned> JsonBody<T> {
 }
 
 pub(super) fn router(shared: Shared) -> Router {
-    table(Routes::Served(Box::default()))
-        .into_router()
+    oauth::routes(table(Routes::Served(Box::default())).into_router())
         .route("/mcp", any(mcp::all))
         .route("/mcp/{server}", any(mcp::one))
         .fallback(|| async {
@@ -197,6 +197,7 @@ fn of_runs(routes: Routes) -> Routes {
 
 fn of_the_rest(routes: Routes) -> Routes {
     routes
+        .get("/v1/caller", "Whom the token stands for", oauth::caller)
         .get("/v1/facts", "Lists facts, the newest first", kept::list)
         .get("/v1/facts/{fact}", "One fact", kept::show)
         .get("/v1/tools/changed", "Tools that changed since a person accepted them", tool_changes::changed)

@@ -21,7 +21,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tracing::{debug, info, warn};
 
-use super::auth::check_host_and_origin;
+use super::auth::{Own, check_host_and_origin};
 use super::checks::{Checks, WorkSource};
 use super::connections;
 use super::console::{self, Tally, TallyObserver};
@@ -73,7 +73,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     let bundles =
         bundles(&options, given.as_deref())?.with_shipped(shipped::DEVELOPER, shipped::developer_bundle());
     let (source, bundle) = bundles.get(None)?;
-    check_exposed(options.http, &bundle)?;
+    refuse_exposed(options.http, &bundle)?;
     let ledger = open_store(&options.home)?;
     let (failed, log_failure) = watch::channel(None);
     let log = log_thread(options.home.store().log(), failed)?;
@@ -92,6 +92,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
             Some(options.home.path().display().to_string()),
         ),
         credentials: Arc::new(credentials),
+        oauth: Arc::default(),
         home: Arc::new(options.home.clone()),
         controls,
         listings,
@@ -115,7 +116,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     info!(socket = %options.home.socket().display(), bundle = %bundle.digest(), %from, "serving");
 
     let (stop, stopped) = watch::channel(false);
-    let tcp = serve_tcp(options.http, &router, stopped.clone()).await?;
+    let tcp = serve_tcp(options.http, &router, &gate, stopped.clone()).await?;
     let pages = console.map(|console| serve_console(console, &shared, stopped.clone()));
     let unix = tokio::spawn(connections::serve(socket, router, connections::UNIX, stopped));
 
@@ -139,12 +140,11 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     Ok(())
 }
 
-/// Refuses an address that others can reach where every credential is one of this machine.
-fn check_exposed(http: Option<SocketAddr>, bundle: &Bundle) -> Result<(), DaemonError> {
-    match http.filter(|address| !address.ip().is_loopback() && bundle.credentials.is_empty()) {
-        Some(address) => Err(DaemonError::Exposed(address)),
-        None => Ok(()),
-    }
+/// An address that others can reach needs a way to tell them apart.
+fn refuse_exposed(http: Option<SocketAddr>, bundle: &Bundle) -> Result<(), DaemonError> {
+    let knows_nobody = bundle.credentials.is_empty() && bundle.oauth.is_none();
+    let exposed = http.filter(|address| knows_nobody && !address.ip().is_loopback());
+    exposed.map_or(Ok(()), |address| Err(DaemonError::Exposed(address)))
 }
 
 /// What goes on beside the requests until the daemon stops.
@@ -217,6 +217,7 @@ async fn tell_freezes(gate: &Gate) -> Result<(), DaemonError> {
 async fn serve_tcp(
     address: Option<SocketAddr>,
     router: &Router,
+    gate: &Arc<Gate>,
     stopped: watch::Receiver<bool>,
 ) -> Result<Option<JoinHandle<()>>, DaemonError> {
     let Some(address) = address else { return Ok(None) };
@@ -224,6 +225,7 @@ async fn serve_tcp(
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let own = listener.local_addr().map_err(failed)?;
     info!(address = %own, "serving HTTP");
+    let own = Own { address: own, gate: Arc::clone(gate) };
     let guarded: Router = router.clone().layer(middleware::from_fn_with_state(own, check_host_and_origin));
     Ok(Some(tokio::spawn(connections::serve(listener, guarded, connections::TCP, stopped))))
 }

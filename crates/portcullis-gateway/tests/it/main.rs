@@ -17,6 +17,7 @@ mod kept;
 mod log;
 mod lying;
 mod monitor;
+mod oauth;
 mod observed;
 mod openapi;
 mod own_daemon;

@@ -183,7 +183,7 @@ async fn agent_says(agent: &Requests, run: &str) -> (String, String) {
     for part in ["/work", "/state", ""] {
         agent.get(&format!("{run}{part}")).await;
     }
-    for path in ["/v1/runs", "/v1/health", "/v1/freezes", "/v1/approvals?state=all"] {
+    for path in ["/v1/caller", "/v1/runs", "/v1/health", "/v1/freezes", "/v1/approvals?state=all"] {
         agent.get(path).await;
     }
     (waits(agent, run, 0).await, format!("/v1/facts/{}", fact["fact"].as_str().unwrap()))

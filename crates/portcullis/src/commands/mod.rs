@@ -34,6 +34,7 @@ pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod tools;
 pub(crate) mod train;
+pub(crate) mod upstream;
 pub(crate) mod verify;
 pub(crate) mod verify_output;
 pub(crate) mod witness;

@@ -87,6 +87,8 @@ mod stand_in;
 #[cfg(test)]
 mod tools;
 #[cfg(test)]
+mod upstream;
+#[cfg(test)]
 mod verify;
 #[cfg(test)]
 mod verify_inputs;

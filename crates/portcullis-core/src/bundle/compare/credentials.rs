@@ -1,11 +1,17 @@
 //! Who may do what with which token.
 
 use super::{Direction, Found};
-use crate::bundle::Credential;
+use crate::bundle::{Bundle, Credential, OauthSettings};
 use crate::principal::{CredentialKind, Principal};
 
 impl Found {
-    pub(super) fn credentials(&mut self, old: &[Credential], new: &[Credential]) {
+    /// Whoever is let in: by tokens of this bundle's own, and of others.
+    pub(super) fn callers(&mut self, old: (&[Credential], Option<&OauthSettings>), new: &Bundle) {
+        self.credentials(old.0, &new.credentials);
+        self.oauth(old.1, new.oauth.as_ref());
+    }
+
+    fn credentials(&mut self, old: &[Credential], new: &[Credential]) {
         for credential in old {
             match new.iter().find(|other| other.token_sha256 == credential.token_sha256) {
                 Some(other) => self.credential(credential, other),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{MAIN_FILE, Parts, duplicate, unknown};
+use super::{Credential, MAIN_FILE, Parts, Placed, duplicate, oauth, unknown};
 use crate::bundle::diagnostic::Diagnostic;
 use crate::bundle::settings::FunctionRole;
 use crate::infer::TOOL_TYPES;
@@ -68,5 +68,27 @@ pub(super) fn check_policies(parts: &Parts, diagnostics: &mut Vec<Diagnostic>) {
     let valid: Vec<&str> = known.iter().copied().collect();
     for allowed in parts.allowed_types.iter().filter(|t| !known.contains(t.value.as_str())) {
         diagnostics.push(unknown("tool type", allowed, &valid));
+    }
+}
+
+/// The policies of credentials against those that there are.
+pub(super) fn check_credentials(
+    credentials: &[Placed<Credential>],
+    policies: &[&str],
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    for credential in credentials {
+        let policy = credential.value.policy.as_ref();
+        if let Some(policy) = policy.filter(|policy| !policies.contains(&policy.as_str())) {
+            let wanted = Placed { value: policy.clone(), place: credential.place.clone() };
+            diagnostics.push(unknown("runtime policy", &wanted, policies));
+        }
+    }
+}
+
+/// The policies that the settings of OAuth name against those that there are.
+pub(super) fn check_oauth(oauth: &oauth::Read, policies: &[&str], diagnostics: &mut Vec<Diagnostic>) {
+    for wanted in oauth.policies.iter().filter(|wanted| !policies.contains(&wanted.value.as_str())) {
+        diagnostics.push(unknown("runtime policy", wanted, policies));
     }
 }
