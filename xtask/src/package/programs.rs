@@ -215,6 +215,15 @@ fn share(program: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
         let script = Program::new(program).args(["completions", shell]).output()?;
         share.insert(path.to_owned(), script.into_bytes());
     }
+    let folder = program.with_extension("man");
+    Program::new(program).args(["manual".as_ref(), folder.as_os_str()]).run()?;
+    let what = format!("read `{}`", folder.display());
+    for page in doing(&what, fs::read_dir(&folder))? {
+        let page = doing(&what, page)?;
+        let path = format!("man/man1/{}", page.file_name().to_string_lossy());
+        share.insert(path, doing(&what, fs::read(page.path()))?);
+    }
+    doing(&format!("remove `{}`", folder.display()), fs::remove_dir_all(&folder))?;
     Ok(share)
 }
 

@@ -1,5 +1,6 @@
 //! `portcullis doctor`: is everything as it should be, and what to do where it is not.
 
+mod companions;
 mod containment;
 mod folders;
 
@@ -54,7 +55,7 @@ Reads every event of the store and computes every link again: on a large store t
 Less than 1 GiB of free space is a warning, less than 32 MiB is wrong.
 Exit codes: 0 all is well (there may be warnings), 1 something is wrong.";
 
-/// Check state folder, disk, credentials, bundle, daemon, store, log and clock
+/// Check state folder, disk, credentials, bundle, daemon, store, log, clock and programs
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -121,6 +122,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             tell(freezes(&home))?;
             tell(log(&home))?;
             tell(clock(now(), last))?;
+            tell(companions::check())?;
             tell(containment::check())?;
         }
     }

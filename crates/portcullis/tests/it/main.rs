@@ -83,6 +83,8 @@ mod stand_in;
 #[cfg(test)]
 mod tools;
 #[cfg(test)]
+mod upgrade;
+#[cfg(test)]
 mod verify;
 #[cfg(test)]
 mod verify_inputs;
@@ -90,6 +92,8 @@ mod verify_inputs;
 mod verify_output;
 #[cfg(test)]
 mod verify_replay;
+#[cfg(test)]
+mod version;
 #[cfg(test)]
 mod watch;
 #[cfg(test)]
