@@ -12,7 +12,7 @@ use super::programs::{ALL, MAIN, Programs};
 use super::root::{self, Root};
 use super::tree::digest;
 use super::{Made, SUMS, packages};
-use crate::process::{Failure, Program, Result, doing};
+use crate::process::{self, Failure, Program, Result, doing};
 
 /// What a program may leave where it was started by `root`: the state folder, and what was made on purpose.
 const STATE: &str = "root/";
@@ -56,15 +56,35 @@ fn all(programs: &Programs, made: &[Made], folder: &Path) -> Result<()> {
             .map(|made| folder.join(&made.name))
             .ok_or_else(|| Failure::new(format!("no package is `…{ending}`")))
     };
-    let tries: [(&str, Attempt); 5] =
-        [("-linux.tar.gz", archive), (".deb", debian), ("-oci.tar", image), (".whl", wheel), (".tgz", npm)];
-    for (ending, attempt) in tries {
+    let tries: [(&str, &[&str], Attempt); 5] = [
+        ("-linux.tar.gz", &["bwrap"], archive),
+        (".deb", &["bwrap", "dpkg", "systemd-analyze"], debian),
+        ("-oci.tar", &["bwrap", "setpriv"], image),
+        (".whl", &["bwrap", "python3"], wheel),
+        (".tgz", &["bwrap", "npm"], npm),
+    ];
+    for (ending, needs, attempt) in tries {
+        if let Some(program) = needs.iter().find(|program| !is_there(program)) {
+            if process::may_install() {
+                return Err(Failure::new(format!(
+                    "there is no `{program}` to try the package `…{ending}` with"
+                )));
+            }
+            println!(
+                "package: SKIPPED, `{program}` is not on this machine to try the package `…{ending}` with"
+            );
+            continue;
+        }
         let begun = Instant::now();
         attempt(programs, &named(ending)?)
             .map_err(|failure| Failure::new(format!("the package `…{ending}`: {failure}")))?;
         println!("package: …{ending} installed, used and removed in {:.1} s", begun.elapsed().as_secs_f64());
     }
     Ok(())
+}
+
+fn is_there(program: &str) -> bool {
+    Program::new(program).args(["--version"]).answer().is_some()
 }
 
 /// A root for these programs: with the C library of this machine, if they need one.

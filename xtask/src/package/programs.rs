@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::tree::digest;
 use crate::docs;
 use crate::engine;
-use crate::process::{Failure, Program, Result, doing, root};
+use crate::process::{self, Failure, Program, Result, doing, root};
 
 /// The program itself.
 pub(super) const MAIN: &str = "portcullis";
@@ -71,7 +71,7 @@ impl Programs {
     /// # Errors
     /// The target is not installed, something does not build, or two programs are of different versions.
     pub(super) fn release(target: Target) -> Result<Self> {
-        has_target(target.triple)?;
+        has_target(target)?;
         let cargo = |arguments: &[&str]| {
             Program::cargo(["build", "--release", "--locked", "--target", target.triple])
                 .args(arguments)
@@ -128,16 +128,31 @@ impl Programs {
     }
 }
 
-/// Complains with the remedy where the standard library for the target is missing.
-fn has_target(triple: &str) -> Result<()> {
-    let folder = Program::new("rustc").args(["--print", "target-libdir", "--target", triple]).answer();
-    if folder.is_some_and(|folder| Path::new(&folder).is_dir()) {
+/// Sees to the standard library and the C compiler for the target: installs them where that is ours to do, else complains
+/// with the remedy.
+fn has_target(target: Target) -> Result<()> {
+    let triple = target.triple;
+    if is_ready(target) {
         return Ok(());
     }
+    if target == TARGETS[0] && process::may_install() {
+        Program::new("rustup").args(["target", "add", triple]).run()?;
+        process::install(&["musl-tools"])?;
+        if is_ready(target) {
+            return Ok(());
+        }
+    }
     Err(Failure::new(format!(
-        "there is no standard library for {triple}: `rustup target add {triple}`; C code needs a compiler for it, too \
-         (for x86_64 on Debian: `apt-get install musl-tools`; docs/install.md has aarch64)"
+        "{triple} lacks its standard library (`rustup target add {triple}`) or a C compiler (for x86_64 on Debian: `apt-get \
+         install musl-tools`; docs/install.md has other machines)"
     )))
+}
+
+fn is_ready(target: Target) -> bool {
+    let folder = Program::new("rustc").args(["--print", "target-libdir", "--target", target.triple]).answer();
+    let library = folder.is_some_and(|folder| Path::new(&folder).is_dir());
+    // Of other machines, the compiler is named in variables.
+    library && (target != TARGETS[0] || Program::new("musl-gcc").args(["--version"]).answer().is_some())
 }
 
 /// The variable with rustc's flags for a target alone, so that no other build starts over.
