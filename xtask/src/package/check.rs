@@ -199,9 +199,11 @@ fn image(programs: &Programs, package: &Path) -> Result<()> {
     let (entry, command) = (list("/config/Entrypoint"), list("/config/Cmd"));
     let words: Vec<&str> = entry.iter().chain(&command).map(String::as_str).collect();
     // As a container engine starts it; it serves until it is told to end.
-    let mut serving =
-        doing("start the image", root.command(Some(user), &variables, &words).stderr(Stdio::null()).spawn())?;
-    let used = Used { root: &root, user: Some(user), variables: variables.clone(), programs };
+    let mut serving = doing(
+        "start the image",
+        root.command(Some(user), "/", &variables, &words).stderr(Stdio::null()).spawn(),
+    )?;
+    let used = Used { root: &root, user: Some(user), variables: variables.clone(), programs, folder: "/" };
     let socket = root.path(HOME).join("gate.sock");
     let outcome = until(|| socket.exists()).and_then(|()| {
         used.says(&["portcullis", "doctor"], "", 0, "ok    daemon")?;
@@ -260,16 +262,24 @@ struct Used<'a> {
     user: Option<&'a str>,
     variables: Vec<(&'a str, &'a str)>,
     programs: &'a Programs,
+    /// Where they are started.
+    folder: &'a str,
 }
 
 impl<'a> Used<'a> {
     fn new(root: &'a Root, path: &'a str, programs: &'a Programs) -> Self {
-        Self { root, user: None, variables: vec![("HOME", "/root"), ("PATH", path)], programs }
+        Self {
+            root,
+            user: None,
+            variables: vec![("HOME", "/root"), ("PATH", path)],
+            programs,
+            folder: "/root/project",
+        }
     }
 
     /// Starts a program with an input, and holds it to an exit code and to what it has to say.
     fn says(&self, words: &[&str], input: &str, code: i32, text: &str) -> Result<()> {
-        let ended = root::ended(self.root.command(self.user, &self.variables, words), input)?;
+        let ended = root::ended(self.root.command(self.user, self.folder, &self.variables, words), input)?;
         if ended.code == Some(code) && ended.said.contains(text) {
             return Ok(());
         }
@@ -340,7 +350,7 @@ impl<'a> Used<'a> {
         let words = [&["portcullis", "mcp", "--bundle", BUNDLE, "--"][..], &server].concat();
         let log = self.root.path("root/answers");
         let answers = doing("write the answers", fs::File::create(&log))?;
-        let mut command = self.root.command(self.user, &self.variables, &words);
+        let mut command = self.root.command(self.user, self.folder, &self.variables, &words);
         command.stdin(Stdio::piped()).stdout(answers).stderr(Stdio::null());
         let mut gate = doing("start the gate", command.spawn())?;
         // The session lasts until its input ends.
@@ -358,7 +368,12 @@ impl<'a> Used<'a> {
         }
         self.says(&["portcullis-hook"], EVENT, 0, "deny")?;
         let listed = root::ended(
-            self.root.command(self.user, &self.variables, &["portcullis", "runs", "list", "--json"]),
+            self.root.command(
+                self.user,
+                self.folder,
+                &self.variables,
+                &["portcullis", "runs", "list", "--json"],
+            ),
             "",
         )?;
         let mut runs = listed.said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());

@@ -37,7 +37,9 @@ impl Root {
         let folder =
             PathBuf::from(folder.ok_or_else(|| Failure::new("cannot make a folder with `mktemp -d`"))?);
         let made = Self { folder };
-        for (name, mode) in [("proc", "755"), ("dev", "755"), ("tmp", "1777"), ("root", "700")] {
+        for (name, mode) in
+            [("proc", "755"), ("dev", "755"), ("tmp", "1777"), ("root", "700"), ("root/project", "700")]
+        {
             let path = made.path(name);
             doing(&format!("make `{}`", path.display()), fs::create_dir(&path))?;
             Program::new("chmod").args([mode.as_ref(), path.as_os_str()]).run()?;
@@ -73,8 +75,14 @@ impl Root {
         Ok(found)
     }
 
-    /// A program in it, as `root` of the machine or as another user, with these variables and no others.
-    pub(super) fn command(&self, user: Option<&str>, variables: &[(&str, &str)], words: &[&str]) -> Command {
+    /// A program in a folder of it, as `root` of the machine or as another user, with these variables and no others.
+    pub(super) fn command(
+        &self,
+        user: Option<&str>,
+        folder: &str,
+        variables: &[(&str, &str)],
+        words: &[&str],
+    ) -> Command {
         let mut line: Vec<String> = Vec::new();
         if let Some(user) = user {
             let given = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"];
@@ -83,7 +91,7 @@ impl Root {
         line.extend(["bwrap", "--bind"].map(str::to_owned));
         line.push(self.folder.display().to_string());
         line.extend(
-            ["/", "--proc", "/proc", "--dev", "/dev", "--chdir", "/", "--clearenv"].map(str::to_owned),
+            ["/", "--proc", "/proc", "--dev", "/dev", "--chdir", folder, "--clearenv"].map(str::to_owned),
         );
         for (name, value) in variables {
             line.extend(["--setenv", name, value].map(str::to_owned));

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -31,25 +33,44 @@ fn runs(state: &State) -> Vec<String> {
     listed.json().iter().map(|run| run["run"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Ends the daemon that `runs list` started, so that nothing has the store open.
+fn stop(state: &State) {
+    let home = state.home();
+    let pid = fs::read_to_string(home.join("daemon.pid")).unwrap();
+    assert!(Command::new("kill").arg(pid.trim()).status().unwrap().success());
+    for _ in 0..500 {
+        if !home.join("gate.sock").exists() && !home.join("daemon.pid").exists() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("the daemon does not end");
+}
+
 #[test]
 fn a_store_of_the_release_before_is_read_as_it_is_and_migrated_by_the_first_that_writes() {
     let state = State::new();
     simulated(&state);
+    let old = runs(&state).remove(0);
+    stop(&state);
     let present = format(&state);
     // As releases of format 6 left it: without facts, and without their name.
     connect(&state)
         .execute_batch("DROP TABLE facts; DELETE FROM meta WHERE key = 'release'; PRAGMA user_version = 6;")
         .unwrap();
-    let old = runs(&state);
-    assert_eq!((old.len(), format(&state)), (1, 6), "readers change nothing");
+    let file = state.home().join("before");
+    assert_eq!(state.run(&["export", &old, "-o", file.to_str().unwrap()]).code, 0);
+    assert_eq!(state.run(&["fsck"]).code, 0);
+    assert_eq!(format(&state), 6, "readers change nothing");
 
     simulated(&state);
     assert_eq!(format(&state), present);
-    let release: String =
-        connect(&state).query_row("SELECT value FROM meta WHERE key = 'release'", [], |row| row.get(0)).unwrap();
+    let release: String = connect(&state)
+        .query_row("SELECT value FROM meta WHERE key = 'release'", [], |row| row.get(0))
+        .unwrap();
     assert_eq!(release, env!("CARGO_PKG_VERSION"));
     let all = runs(&state);
-    assert!(all.len() == 2 && all.contains(&old[0]), "{all:?}");
+    assert!(all.len() == 2 && all.contains(&old), "{all:?}");
     for run in all {
         let file = state.home().join(&run);
         let file = file.to_str().unwrap();
@@ -64,6 +85,7 @@ fn a_store_of_a_later_release_is_refused_by_every_command_with_its_name_and_left
     let state = State::new();
     simulated(&state);
     let run = runs(&state).remove(0);
+    stop(&state);
     connect(&state)
         .execute_batch("UPDATE meta SET value = '9.9.9' WHERE key = 'release'; PRAGMA user_version = 99;")
         .unwrap();

@@ -21,7 +21,10 @@ fn built_in(script: &Path, folder: &Path) -> String {
         .unwrap();
     assert!(output.status.success());
     let said = String::from_utf8(output.stdout).unwrap();
-    said.lines().find_map(|line| line.strip_prefix("cargo::rustc-env=PORTCULLIS_VERSION=")).unwrap().to_owned()
+    said.lines()
+        .find_map(|line| line.strip_prefix("cargo::rustc-env=PORTCULLIS_VERSION="))
+        .unwrap()
+        .to_owned()
 }
 
 fn git(folder: &Path, words: &[&str]) -> String {
@@ -62,7 +65,9 @@ fn a_build_tells_the_commit_from_a_clone_and_from_an_archive_and_says_where_ther
     // Within another repository, as when somebody unpacks it there: that one's commit is none of ours.
     let unpacked = clone.join("vendor/portcullis");
     fs::create_dir_all(&unpacked).unwrap();
-    assert!(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&unpacked).status().unwrap().success());
+    assert!(
+        Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&unpacked).status().unwrap().success()
+    );
     assert_eq!(built_in(&script, &unpacked), format!("1.2.3 ({short}, from an archive of the sources)"));
     fs::write(unpacked.join("packaging/commit"), "not a commit\n").unwrap();
     assert_eq!(built_in(&script, &unpacked), "1.2.3 (from sources that name no commit)");
@@ -80,7 +85,7 @@ fn the_programs_are_of_one_version_and_doctor_says_which_is_not() {
     beside("portcullis", Path::new(env!("CARGO_BIN_EXE_portcullis")));
     beside("portcullis-hook", Path::new(env!("CARGO_BIN_EXE_portcullis-hook")));
     beside("portcullis-contain", Path::new(env!("CARGO_BIN_EXE_portcullis-contain")));
-    beside("portcullis-starlark", &engine::path());
+    beside("portcullis-starlark", &engine::built());
     for name in ["portcullis-hook", "portcullis-contain", "portcullis-starlark"] {
         let said = Command::new(place.path().join(name)).arg("--version").output().unwrap();
         assert_eq!(String::from_utf8(said.stdout).unwrap(), format!("{name} {version}\n"));
@@ -92,7 +97,10 @@ fn the_programs_are_of_one_version_and_doctor_says_which_is_not() {
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     };
     let said = doctor();
-    assert!(said.contains(&format!("ok    programs        {version}; those beside it are of the same version")), "{said}");
+    assert!(
+        said.contains(&format!("ok    programs        {version}; those beside it are of the same version")),
+        "{said}"
+    );
 
     let stale = place.path().join("portcullis-contain");
     fs::remove_file(&stale).unwrap();
