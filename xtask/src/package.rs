@@ -44,7 +44,11 @@ struct Made {
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
         ["--check"] => check::run(&Programs::tested(TARGETS[0])?),
-        ["--check", "--release"] => check::run(&Programs::release(TARGETS[0])?),
+        ["--check", "--programs", folder] => {
+            let folder = Path::new(folder);
+            check::run(&Programs::of(folder, folder, TARGETS[0])?)
+        }
+        ["--check", "--release"] => check::run_twice(&Programs::release(TARGETS[0])?),
         ["--target", triple, rest @ ..] => {
             let target = TARGETS.iter().find(|target| target.triple == *triple).copied();
             let known = TARGETS.map(|target| target.triple).join(" and ");
@@ -60,7 +64,7 @@ fn write(target: Target, words: &[&str]) -> Result<()> {
         [folder] if !folder.starts_with('-') => Path::new(folder).to_owned(),
         _ => {
             return Err(Failure::new(
-                "say `package [--target TRIPLE] [DIR]` or `package --check [--release]`",
+                "say `package [--target TRIPLE] [DIR]` or `package --check [--release | --programs DIR]`",
             ));
         }
     };
