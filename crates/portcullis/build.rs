@@ -1,6 +1,7 @@
-//! Tells the commit that the program is built from.
+//! Tells the commit that the program is built from. The engine of guard programs is built with this script, too.
 //!
-//! `.git` is read as files, where it is there: an archive of the sources has none, and no program is needed.
+//! `.git` is read as files, where it is there. An archive of the sources has none: in one that git made, for which
+//! `.gitattributes` asks, git wrote the commit into `packaging/commit`. No program is needed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,25 +10,36 @@ use std::path::{Path, PathBuf};
 const DIGITS: usize = 12;
 
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+    // With one such line, other files of the package do not have this run again; this one is there wherever it runs.
+    println!("cargo::rerun-if-changed=Cargo.toml");
     let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
-    let told = match commit() {
-        Some(commit) => format!("{version} ({commit})"),
-        None => version,
+    let sources = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..");
+    let told = match (checked_out(&sources), archived(&sources)) {
+        (Some(commit), _) => format!("{version} ({commit})"),
+        (None, Some(commit)) => format!("{version} ({commit}, from an archive of the sources)"),
+        (None, None) => format!("{version} (from sources that name no commit)"),
     };
     println!("cargo::rustc-env=PORTCULLIS_VERSION={told}");
 }
 
-fn commit() -> Option<String> {
-    let sources = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?);
-    let git = git_folder(&sources.join("../..").join(".git"))?;
+/// The commit of the working tree.
+fn checked_out(sources: &Path) -> Option<String> {
+    let git = git_folder(&sources.join(".git"))?;
     // Of a branch that is packed no file of its own changes when it gets a commit, and this one does.
     println!("cargo::rerun-if-changed={}", git.join("logs/HEAD").display());
     let head = read(&git.join("HEAD"))?;
-    let commit = match head.strip_prefix("ref: ") {
+    short(&match head.strip_prefix("ref: ") {
         None => head,
         Some(name) => reference(&git, name)?,
-    };
+    })
+}
+
+/// The commit that git wrote into an archive.
+fn archived(sources: &Path) -> Option<String> {
+    short(&read(&sources.join("packaging/commit"))?)
+}
+
+fn short(commit: &str) -> Option<String> {
     let hex = commit.len() >= DIGITS && commit.bytes().all(|b| b.is_ascii_hexdigit());
     hex.then(|| commit.get(..DIGITS).unwrap_or_default().to_owned())
 }

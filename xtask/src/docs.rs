@@ -13,7 +13,7 @@ mod map;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::engine;
 use crate::pictures;
@@ -52,6 +52,14 @@ pub(crate) fn write() -> Result<()> {
     let page = engine::page(manual()?.get(engine::PAGE).map(String::as_str).unwrap_or_default())?;
     doing(&format!("write `{}`", engine::PAGE), fs::write(root().join(engine::PAGE), page))?;
     Ok(())
+}
+
+/// The program as the tests build it, with what an installation puts beside it.
+///
+/// # Errors
+/// It cannot be built.
+pub(crate) fn built() -> Result<PathBuf> {
+    console::build()
 }
 
 /// Holds the generated pages to the code, and runs the commands of the manual.

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::process::{Failure, Program, Result, doing, root};
 
 /// Its manifest.
-const MANIFEST: &str = "engines/starlark/Cargo.toml";
+pub(crate) const MANIFEST: &str = "engines/starlark/Cargo.toml";
 /// Where it is built; tests of other crates build it there, too.
-const TARGET: &str = "target/engines";
+pub(crate) const TARGET: &str = "target/engines";
 /// Its name.
 const NAME: &str = "portcullis-starlark";
 

@@ -12,6 +12,7 @@ mod engine;
 mod fuzz;
 mod install;
 mod mutants;
+mod package;
 mod peers;
 mod pictures;
 mod process;
@@ -32,6 +33,12 @@ usage: cargo xtask COMMAND
                   that take minutes
   install [DIR]   install the programs into cargo's folder, or DIR/bin, and record the digests of
                   `portcullis-contain` and `portcullis-starlark`
+  package [--target TRIPLE] [DIR]
+                  build for musl and write an archive, a Debian package, a container image, a wheel, an npm package, a
+                  bill of materials and their digests into DIR, or target/package
+  package --check [--release | --programs DIR]
+                  install each package into an empty root, use it and remove it; of programs as the tests build them,
+                  as they are given away, or that lie in DIR
   fmt             format the code
   lint            clippy over everything, warnings denied
   tidy            the rules that no compiler knows: lengths, crate edges, guards' tests, licences, wording
@@ -77,6 +84,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
+        ["package", words @ ..] => package::run(words),
         ["pictures"] => pictures::make(),
         ["dogwood"] => dogwood::run(),
         ["engine"] => engine::check(),

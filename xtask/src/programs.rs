@@ -3,7 +3,8 @@
 //! `strace` makes system calls fail or be the last one. Go and its library of transparent logs
 //! (`golang.org/x/mod/sumdb/tlog`) read what we publish. `cvc5` proves and disproves that access policies are narrower.
 //! `curl` is one of the clients that reach hosts from within, and a Python project is tested in containment. Chromium is
-//! what the console is used with. A Debian machine that runs us as root with `CI=true` gets what it lacks of them from its
+//! what the console is used with. Packages are tried in roots that bubblewrap makes, and their service is looked at by
+//! `systemd-analyze`. A Debian machine that runs us as root with `CI=true` gets what it lacks of them from its
 //! own packages: 225 MB to download, 927 MB on the disk, nearly all of it Chromium and Go. Everywhere else nothing is installed, and it is said which tests will be
 //! skipped.
 
@@ -20,7 +21,7 @@ struct Wanted {
     tests: &'static str,
 }
 
-const WANTED: [Wanted; 6] = [
+const WANTED: [Wanted; 8] = [
     Wanted {
         what: "strace",
         packages: &["strace"],
@@ -57,6 +58,18 @@ const WANTED: [Wanted; 6] = [
         is_there: curl,
         tests: "`network` of portcullis-contain, as far as it is about curl",
     },
+    Wanted {
+        what: "bubblewrap",
+        packages: &["bubblewrap"],
+        is_there: bubblewrap,
+        tests: "the packages in an empty root (`cargo xtask package --check`)",
+    },
+    Wanted {
+        what: "systemd-analyze",
+        packages: &["systemd"],
+        is_there: systemd,
+        tests: "the Debian package and its service",
+    },
 ];
 
 /// Where Debian puts the library; the test looks there.
@@ -85,6 +98,14 @@ fn chromium() -> bool {
 
 fn curl() -> bool {
     Program::new("curl").args(["--version"]).answer().is_some()
+}
+
+fn bubblewrap() -> bool {
+    Program::new("bwrap").args(["--version"]).answer().is_some()
+}
+
+fn systemd() -> bool {
+    Program::new("systemd-analyze").args(["--version"]).answer().is_some()
 }
 
 /// Installs what is missing where that is ours to do, and says what will be skipped elsewhere.

@@ -10,6 +10,7 @@ use crate::docs;
 use crate::engine;
 use crate::fuzz;
 use crate::mutants;
+use crate::package;
 use crate::peers;
 use crate::process::{Failure, Program, Result};
 use crate::programs;
@@ -86,6 +87,7 @@ fn steps(long: bool) -> Vec<Step> {
             work: Box::new(move || tests(cargo_test(long))),
         },
         one("docs", "cargo xtask docs --check", docs::check),
+        one("packages", "cargo xtask package --check", || package::run(&["--check"])),
         if long {
             one("fuzz", "cargo xtask fuzz", || fuzz::long(None))
         } else {
@@ -93,6 +95,9 @@ fn steps(long: bool) -> Vec<Step> {
         },
     ];
     if long {
+        steps.push(one("release", "cargo xtask package --check --release", || {
+            package::run(&["--check", "--release"])
+        }));
         steps.push(one("mutants", "cargo xtask mutants", || mutants::run(None)));
     }
     steps

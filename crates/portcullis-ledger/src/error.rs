@@ -108,7 +108,9 @@ pub enum LedgerError {
     },
     /// A later release has written the store.
     #[error(
-        "the ledger `{place}` has format {found}, but this release reads formats up to {known}; use the release that wrote it"
+        "the ledger `{place}` has format {found}, written by {release}, but this is release {} and reads formats up to {known}; \
+         nothing was changed: install {release} again, or restore a copy of the state folder from before the upgrade",
+        env!("CARGO_PKG_VERSION")
     )]
     NewerVersion {
         /// Where the store is.
@@ -117,6 +119,8 @@ pub enum LedgerError {
         found: i64,
         /// The latest format of this release.
         known: i64,
+        /// Which release wrote it, in words.
+        release: String,
     },
     /// Processes of an earlier release write the store: they would go on in tables that are no longer there.
     #[error(

@@ -13,9 +13,9 @@ use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
     approvals, backup, bench, calibrate, check, completions, console, contract, demo, demo_server, doctor,
-    erase, eval, export, facts, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, openapi,
-    policy, program, retention, run, runs, serve, simulate, tools, train, upstream, verify, verify_output,
-    witness, work,
+    erase, eval, export, facts, freeze, fsck, governance, hammer, hook, init, log, manual, mcp, monitor,
+    openapi, policy, program, retention, run, runs, serve, simulate, tools, train, upstream, verify,
+    verify_output, witness, work,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -155,6 +155,7 @@ enum Command {
     Train(train::Args),
     Calibrate(calibrate::Args),
     Completions(completions::Args),
+    Manual(manual::Args),
 }
 
 /// Runs the command line.
@@ -229,6 +230,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Train(args) => train::run(&args, &global),
         Command::Calibrate(args) => calibrate::run(&args, &global),
         Command::Completions(args) => completions::run(&args),
+        Command::Manual(args) => manual::run(&args),
     };
     ExitCode::from(done.unwrap_or_else(|failure| failure.tell(global.json)))
 }

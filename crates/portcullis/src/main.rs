@@ -17,6 +17,11 @@ mod trust;
 
 use std::process::ExitCode;
 
+/// With musl's own allocator, threads wait for each other at each allocation.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     cli::run(std::env::args_os())
 }

@@ -32,6 +32,11 @@ fn main() -> ExitCode {
             let written = std::io::stdout().write_all(toolbox::manual().as_bytes());
             return if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         }
+        Some("--version") => {
+            let version = concat!("portcullis-starlark ", env!("PORTCULLIS_VERSION"), "\n");
+            let written = std::io::stdout().write_all(version.as_bytes());
+            return if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
         _ => {
             let text = "portcullis-starlark runs guard programs for `portcullis`, which starts it: `portcullis program run FILE --action FILE.json`\n`portcullis-starlark toolbox` prints what programs may call\n";
             let _closed = std::io::stderr().write_all(text.as_bytes());

@@ -84,7 +84,7 @@ pub(super) fn check(manual: &Files) -> Result<Vec<String>> {
 
 /// Builds the binary and says where it is. It is the one that the tests build: by itself it would have dependencies with
 /// fewer features, and all that stands on those would be built twice.
-fn build() -> Result<PathBuf> {
+pub(super) fn build() -> Result<PathBuf> {
     let mut found = None;
     Program::cargo(["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"])
         .lines(|line| {

@@ -20,8 +20,8 @@ use portcullis_wire::mcp::{INITIALIZE, request_meta};
 use serde_json::value::RawValue;
 
 use super::Shared;
-use super::auth::Caller;
 use super::connections;
+use super::oauth::McpCaller;
 use super::routes::room_for;
 use crate::mcp::endpoint::{EventId, Key, OpenError, Opening, Session};
 use answers::{Answer, Refusal, refusal};
@@ -33,14 +33,14 @@ const NAMED: &str = "portcullis-session";
 const NAMED_BYTES_MAX: usize = 128;
 
 /// All servers of the bundle.
-pub(super) async fn all(state: State<Shared>, caller: Caller, request: Request) -> Response {
+pub(super) async fn all(state: State<Shared>, caller: McpCaller, request: Request) -> Response {
     serve(state, caller, None, request).await
 }
 
 /// One of them.
 pub(super) async fn one(
     state: State<Shared>,
-    caller: Caller,
+    caller: McpCaller,
     Path(server): Path<String>,
     request: Request,
 ) -> Response {
@@ -49,7 +49,7 @@ pub(super) async fn one(
 
 async fn serve(
     State(shared): State<Shared>,
-    Caller(identity): Caller,
+    McpCaller(identity): McpCaller,
     server: Option<String>,
     request: Request,
 ) -> Response {
@@ -230,6 +230,7 @@ impl Call<'_> {
             return Err(refusal(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, &why));
         }
         Ok(Opening {
+            home: &self.shared.home,
             local: &self.shared.local,
             runs: &self.shared.gate,
             identity: self.identity,

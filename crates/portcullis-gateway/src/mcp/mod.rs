@@ -275,7 +275,12 @@ async fn in_front_of_address(
     let run = GatedRun::Socket(run);
     let gate = Gate::new(run, known_as, name.clone(), to_client, LineWriter::new(pipe.input), uncontained);
     let gate = Arc::new(gate);
-    let mut remote = match Remote::start(server, Arc::clone(&gate), pipe.far) {
+    let mut remote = match Remote::start(
+        server,
+        (&options.home, options.server.as_deref().unwrap_or(&name)),
+        Arc::clone(&gate),
+        pipe.far,
+    ) {
         Ok(remote) => remote,
         Err(why) => {
             close(&gate.run).await?;

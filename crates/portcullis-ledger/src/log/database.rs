@@ -215,6 +215,14 @@ impl Database {
         match (application, version) {
             (0, 0) => Ok(None),
             (APPLICATION_ID, SCHEMA_VERSION) => Ok(Some(Database { path, connection })),
+            (APPLICATION_ID, later) if later > SCHEMA_VERSION => {
+                let detail = format!(
+                    "format {later} is of a later release, and this is release {}, which reads format {SCHEMA_VERSION}; nothing \
+                     was changed: install the later one again, or restore a copy of the state folder from before the upgrade",
+                    env!("CARGO_PKG_VERSION")
+                );
+                Err(LogError::Database { path, detail })
+            }
             _ => {
                 let detail = format!(
                     "format {version} of application {application:x}; this release reads format {SCHEMA_VERSION} of {APPLICATION_ID:x}"

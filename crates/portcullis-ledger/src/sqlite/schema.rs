@@ -249,6 +249,12 @@ CREATE INDEX facts_by_principal ON facts (principal, number);
 
 /// The row of `meta` with the key of the digests by which things are known in the index of taints.
 pub(crate) const TAINT_KEY: &str = "taint key";
+/// The row of `meta` with the release that opened the store for writing last: what to install again, for an earlier release
+/// that cannot read the store.
+const RELEASE: &str = "release";
+/// Characters of it that are shown.
+const RELEASE_CHARS_MAX: usize = 40;
+
 /// The row of `meta` that is there while runs of earlier releases may lack a summary. Its value is the highest number of
 /// such a run.
 pub(crate) const SUMMARIES_DUE: &str = "summaries to compute";
@@ -334,6 +340,11 @@ impl Files {
                 transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             }
             migrate(&transaction)?;
+            transaction.execute(
+                "INSERT INTO meta (key, value) VALUES (?1, ?2)
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <> excluded.value",
+                [RELEASE, env!("CARGO_PKG_VERSION")],
+            )?;
             transaction.commit()
         })()
         .map_err(|error| self.error(&error))?;
@@ -414,9 +425,12 @@ impl Files {
         let place = self.place();
         match (application, version) {
             (0, 0) if tables == 0 => Ok(0),
-            (APPLICATION_ID, found) if found > SCHEMA_VERSION => {
-                Err(LedgerError::NewerVersion { place, found, known: SCHEMA_VERSION })
-            }
+            (APPLICATION_ID, found) if found > SCHEMA_VERSION => Err(LedgerError::NewerVersion {
+                place,
+                found,
+                known: SCHEMA_VERSION,
+                release: release(connection),
+            }),
             (APPLICATION_ID, found) if found > 0 => Ok(found),
             _ => Err(LedgerError::NotALedger { place }),
         }
@@ -487,6 +501,20 @@ pub(crate) fn has_facts(connection: &Connection) -> rusqlite::Result<bool> {
 /// The version of a store's tables.
 pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// The release that a store names, in words for a person. What a later release keeps where is not known, so it may not be
+/// found.
+fn release(connection: &Connection) -> String {
+    let named: rusqlite::Result<String> =
+        connection.query_row("SELECT value FROM meta WHERE key = ?1", [RELEASE], |row| row.get(0));
+    match named {
+        Ok(named) => {
+            let shown: String = named.chars().take(RELEASE_CHARS_MAX).flat_map(char::escape_debug).collect();
+            format!("release {shown}")
+        }
+        Err(_) => "a later release".to_owned(),
+    }
 }
 
 /// The name of the store.

@@ -267,7 +267,7 @@ fn other_files_and_newer_stores_are_not_touched() {
     drop(foreign);
     let error = SqliteLedger::open(folder.path(), options()).unwrap_err();
     assert!(matches!(error, LedgerError::NewerVersion { found: 99, known: 7, .. }));
-    assert!(error.to_string().contains("use the release that wrote it"), "{error}");
+    assert!(error.to_string().contains(concat!("written by release ", env!("CARGO_PKG_VERSION"))), "{error}");
     assert!(matches!(SqliteReader::open(&folder.path().join("nowhere")), Err(LedgerError::Io { .. })));
     assert!(matches!(
         SqliteLedger::open(Path::new("/dev/null/store"), options()),

@@ -1,6 +1,7 @@
 //! `portcullis doctor`: is everything as it should be, and what to do where it is not.
 
 mod agents;
+mod companions;
 mod containment;
 mod folders;
 
@@ -55,7 +56,7 @@ Reads every event of the store and computes every link again: on a large store t
 Less than 1 GiB of free space is a warning, less than 32 MiB is wrong.
 Exit codes: 0 all is well (there may be warnings), 1 something is wrong.";
 
-/// Check state folder, disk, credentials, bundle, daemon, store, log, clock and agents
+/// Check state folder, disk, credentials, bundle, daemon, store, log, clock, programs and agents
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -122,6 +123,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             tell(freezes(&home))?;
             tell(log(&home))?;
             tell(clock(now(), last))?;
+            tell(companions::check())?;
             tell(containment::check())?;
             agents::check().into_iter().try_for_each(&mut tell)?;
         }

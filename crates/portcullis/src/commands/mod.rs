@@ -22,6 +22,7 @@ pub(crate) mod hammer;
 pub(crate) mod hook;
 pub(crate) mod init;
 pub(crate) mod log;
+pub(crate) mod manual;
 pub(crate) mod mcp;
 pub(crate) mod monitor;
 pub(crate) mod openapi;

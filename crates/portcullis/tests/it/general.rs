@@ -139,16 +139,3 @@ fn a_reader_that_leaves_is_no_drama() {
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert_eq!((child.wait().unwrap().code(), stderr.as_str()), (Some(2), ""));
 }
-
-#[test]
-fn the_version_tells_the_commit() {
-    let told = run(&["--version"]).stdout;
-    let version = told.trim().strip_prefix("portcullis ").unwrap();
-    let Some((number, rest)) = version.split_once(" (") else {
-        assert!(!crate::command::project().join(".git").exists(), "{told}");
-        return;
-    };
-    assert_eq!(number, env!("CARGO_PKG_VERSION"));
-    let commit = rest.strip_suffix(')').unwrap();
-    assert!(commit.len() == 12 && commit.bytes().all(|b| b.is_ascii_hexdigit()), "{told}");
-}

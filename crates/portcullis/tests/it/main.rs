@@ -87,6 +87,8 @@ mod stand_in;
 #[cfg(test)]
 mod tools;
 #[cfg(test)]
+mod upgrade;
+#[cfg(test)]
 mod upstream;
 #[cfg(test)]
 mod verify;
@@ -96,6 +98,8 @@ mod verify_inputs;
 mod verify_output;
 #[cfg(test)]
 mod verify_replay;
+#[cfg(test)]
+mod version;
 #[cfg(test)]
 mod watch;
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub(crate) use session::{Said, Session};
 pub(crate) use streams::{Event, EventId, Reading};
 
 use super::GateError;
+use crate::home::Home;
 use server::{For, Server};
 
 /// Sessions at once, of all clients and of one principal.
@@ -80,6 +81,7 @@ pub(crate) struct Key(Digest);
 /// Who opens a session, and for what.
 #[derive(Debug)]
 pub(crate) struct Opening<'o> {
+    pub(crate) home: &'o Home,
     pub(crate) local: &'o Local,
     pub(crate) runs: &'o Arc<Runs>,
     pub(crate) identity: &'o Identity,
@@ -143,8 +145,14 @@ impl Endpoint {
         self.check_room(&of.identity.principal.id)?;
         let (lines, relayed) = mpsc::channel(LINES_MAX);
         let named = of.named.map_or_else(|| format!("mcp-{}", key.0), |named| format!("mcp:{named}"));
-        let start =
-            For { local: of.local, runs: of.runs, identity: of.identity, session: &named, lines: &lines };
+        let start = For {
+            home: of.home,
+            local: of.local,
+            runs: of.runs,
+            identity: of.identity,
+            session: &named,
+            lines: &lines,
+        };
         let single = of.servers.len() == 1;
         let mut servers = Vec::with_capacity(of.servers.len());
         for (index, (name, server)) in of.servers.iter().enumerate() {

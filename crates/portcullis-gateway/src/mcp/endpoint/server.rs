@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::OpenError;
 use crate::api::OpenRun;
-use crate::home::APPROVER_TOKEN_VARIABLE;
+use crate::home::{APPROVER_TOKEN_VARIABLE, Home};
 use crate::mcp::contained::Confined;
 use crate::mcp::gate::{Gate, LineWriter};
 use crate::mcp::gated_run::{GatedRun, InsideRun};
@@ -38,6 +38,7 @@ pub(super) struct Server {
 
 /// What a server is started for.
 pub(super) struct For<'f> {
+    pub(super) home: &'f Home,
     pub(super) local: &'f Local,
     pub(super) runs: &'f Arc<Runs>,
     pub(super) identity: &'f Identity,
@@ -98,7 +99,9 @@ impl Server {
             ServerAt::Command(command) => {
                 command_server(run, &command, confined, made, (&alive, ended)).await
             }
-            ServerAt::Address(address) => address_server(run, &address, made, (&alive, ended)).await,
+            ServerAt::Address(address) => {
+                address_server(run, (&address, of.home, name), made, (&alive, ended)).await
+            }
         };
         Ok(Self {
             name: name.to_owned(),
@@ -154,13 +157,13 @@ async fn command_server(
 
 async fn address_server(
     run: GatedRun,
-    address: &RemoteServer,
+    (address, home, name): (&RemoteServer, &Home, &str),
     made: impl FnOnce(GatedRun, LineWriter) -> Arc<Gate>,
     (alive, ended): Ending<'_>,
 ) -> Result<Arc<Gate>, String> {
     let pipe = remote::pipe();
     let gate = made(run, LineWriter::new(pipe.input));
-    let mut remote = match Remote::start(address, Arc::clone(&gate), pipe.far) {
+    let mut remote = match Remote::start(address, (home, name), Arc::clone(&gate), pipe.far) {
         Ok(remote) => remote,
         Err(why) => {
             let _ = close(&gate.run).await;

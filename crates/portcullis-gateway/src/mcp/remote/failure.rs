@@ -27,12 +27,12 @@ pub(super) enum Failure {
     #[error("no longer knows this session, and no new one could be opened: {0}")]
     SessionLost(String),
     /// It wants credentials, or others.
-    #[error("wants credentials (HTTP status {status}){}", .advice.as_deref().unwrap_or_default())]
+    #[error("wants credentials (HTTP status {status}): {advice}")]
     Unauthorised {
         /// 401 or 403.
         status: u16,
         /// What to do about it.
-        advice: Option<String>,
+        advice: String,
     },
     /// It sends its clients elsewhere.
     #[error(

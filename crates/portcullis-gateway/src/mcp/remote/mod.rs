@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use hyper::header::{HeaderName, HeaderValue, LOCATION};
+use hyper::header::{HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
 use hyper::{Method, Response, StatusCode};
 use portcullis_wire::framing::LineSplitter;
 use portcullis_wire::jsonrpc::{Id, Message, peek};
@@ -36,7 +36,9 @@ use url::Url;
 
 use super::Process;
 use super::gate::{Gate, LineWriter, is_blank};
+use crate::home::Home;
 use crate::origin::Origin;
+use crate::upstream_auth::{AuthError, Authorization, Retry, UpstreamAuth};
 use answer::Pending;
 use connections::{Answered, Connections};
 use failure::Failure;
@@ -143,6 +145,7 @@ struct Shared {
     /// Held while a session is opened again.
     reopening: tokio::sync::Mutex<()>,
     patience: Duration,
+    auth: UpstreamAuth,
 }
 
 /// A session of a revision that has them.
@@ -179,8 +182,14 @@ impl Remote {
     /// Begins to speak to the server.
     ///
     /// # Errors
-    /// The system trusts no certificate authorities.
-    pub(super) fn start(server: &RemoteServer, gate: Arc<Gate>, far: FarEnd) -> Result<Self, String> {
+    /// The system trusts no certificate authorities, or the server's name is none that a credential could have.
+    pub(super) fn start(
+        server: &RemoteServer,
+        (home, name): (&Home, &str),
+        gate: Arc<Gate>,
+        far: FarEnd,
+    ) -> Result<Self, String> {
+        let auth = UpstreamAuth::new(home, name, server.url.clone()).map_err(|error| error.to_string())?;
         let origin = Origin::of(&server.url)?;
         if !origin.is_private() {
             tracing::warn!(
@@ -202,6 +211,7 @@ impl Remote {
             session: Mutex::default(),
             reopening: tokio::sync::Mutex::default(),
             patience: server.patience,
+            auth,
         });
         let (ending, ended) = oneshot::channel();
         let pump = tokio::spawn(async move {
@@ -402,9 +412,55 @@ impl Shared {
             }
         };
         let mirrored = mirrored.or(of_session.as_ref()).cloned().unwrap_or_default();
+        let used = self.credential().await?;
+        let answered = self.send_as(&method, &mirrored, used.clone(), more, sent).await?;
+        if self.refused(&answered.response, used.as_ref()).await? == Retry::No {
+            return Ok(answered);
+        }
+        let used = self.credential().await?;
+        self.send_as(&method, &mirrored, used, more, sent).await
+    }
+
+    async fn send_as(
+        &self,
+        method: &Method,
+        mirrored: &Mirrored,
+        used: Option<Authorization>,
+        more: &[(HeaderName, HeaderValue)],
+        sent: &Sent,
+    ) -> Result<Answered, Failure> {
         let target = self.target().clone();
-        let request = request::http(&target, method, &mirrored, None, more, sent.body.clone())?;
+        let request = request::http(&target, method, mirrored, used, more, sent.body.clone())?;
         self.connections.send(request, self.patience).await
+    }
+
+    /// The header that shows the server who the gate is, if there is one for it.
+    async fn credential(&self) -> Result<Option<Authorization>, Failure> {
+        self.auth.authorization().await.map_err(|error| Failure::NotSent(error.to_string()))
+    }
+
+    /// Whether a refusal calls for another credential, which there may be now.
+    async fn refused<B>(
+        &self,
+        response: &Response<B>,
+        used: Option<&Authorization>,
+    ) -> Result<Retry, Failure> {
+        let status = response.status().as_u16();
+        if !matches!(status, 401 | 403) {
+            return Ok(Retry::No);
+        }
+        let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
+        let challenges: Vec<_> = challenges.filter_map(|challenge| challenge.to_str().ok()).collect();
+        let asked = self.auth.challenged(status, &challenges.join(", "), used).await;
+        asked.map_err(|error| {
+            tracing::warn!("{error}");
+            // The scopes are the server's words, and are for the log alone.
+            let advice = match error {
+                AuthError::MoreScopes { .. } => "more scopes are wanted; the gate's log has them".to_owned(),
+                error => error.to_string(),
+            };
+            Failure::Unauthorised { status, advice }
+        })
     }
 
     /// Goes on at another path of the same origin. Elsewhere the server may send nobody.
@@ -450,9 +506,6 @@ impl Shared {
                 let listens = pending.method.as_deref() == Some(SUBSCRIPTIONS_LISTEN);
                 let patience = if listens { Duration::from_secs(u64::from(u32::MAX)) } else { self.patience };
                 self.read_answer(answered, pending, patience).await
-            }
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Err(Failure::Unauthorised { status: status.as_u16(), advice: None })
             }
             _ if self.read_error(answered, pending).await => Ok(()),
             _ => Err(Failure::Status(status.as_u16())),

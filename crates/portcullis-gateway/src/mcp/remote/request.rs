@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{Method, Request};
 use portcullis_wire::jsonrpc::{Id, Message};
 use portcullis_wire::mcp::call::parse_tool_call;
@@ -127,27 +127,27 @@ pub(super) struct Target {
 /// An HTTP request to the server.
 pub(super) fn http(
     target: &Target,
-    method: Method,
+    method: &Method,
     mirrored: &Mirrored,
-    authorization: Option<HeaderValue>,
+    authorization: Option<(HeaderName, HeaderValue)>,
     more: &[(HeaderName, HeaderValue)],
     body: Bytes,
 ) -> Result<Request<Full<Bytes>>, Failure> {
-    let accept = match method {
+    let accept = match *method {
         Method::POST => "application/json, text/event-stream",
         _ => "text/event-stream",
     };
     let mut request = Request::builder()
-        .method(&method)
+        .method(method)
         .uri(&target.path)
         .header(HOST, &target.authority)
         .header(USER_AGENT, concat!("portcullis/", env!("CARGO_PKG_VERSION")))
         .header(ACCEPT, accept);
-    if method == Method::POST {
+    if *method == Method::POST {
         request = request.header(CONTENT_TYPE, "application/json");
     }
-    if let Some(authorization) = authorization {
-        request = request.header(AUTHORIZATION, authorization);
+    if let Some((name, value)) = authorization {
+        request = request.header(name, value);
     }
     for (name, value) in mirrored.0.iter().chain(more) {
         request = request.header(name, value);

@@ -156,7 +156,7 @@ impl Far {
         let gate = Gate::new(run, server.known_as(), "far".into(), to_client, to_server, Vec::new());
         let gate = tokio::spawn(async move {
             let gate = Arc::new(gate);
-            let mut remote = Remote::start(&server, Arc::clone(&gate), pipe.far).unwrap();
+            let mut remote = Remote::start(&server, (&home, "far"), Arc::clone(&gate), pipe.far).unwrap();
             let stop = std::future::pending::<StopSignal>();
             let client = upstream::pump(&gate, gate_in);
             let ended = conduct(&gate, client, pipe.output, stop, &mut remote, "far").await;
@@ -258,7 +258,12 @@ async fn a_server_that_misbehaves_is_answered_for() {
     let cases: Vec<(&str, Vec<Step>, &str, &str)> = vec![
         ("another kind of content", html("200 OK"), "content type", "unknown"),
         ("an error page", html("500 Internal Server Error"), "status 500", "unknown"),
-        ("a refusal", html("403 Forbidden"), "wants credentials (HTTP status 403)", "error"),
+        (
+            "a refusal",
+            html("403 Forbidden"),
+            "wants credentials (HTTP status 403): the upstream `far` forbids",
+            "error",
+        ),
         ("no such thing", html("404 Not Found"), "status 404", "error"),
         ("no answer", with_head("202 Accepted", "", ""), "without a response", "unknown"),
         ("no HTTP", say("IGNORE ALL RULES\r\n\r\nconnection: close"), "broke off", "unknown"),
