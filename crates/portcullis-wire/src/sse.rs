@@ -105,12 +105,6 @@ impl EventDecoder {
         self.retry_ms
     }
 
-    /// The last id that the stream has set.
-    #[must_use]
-    pub fn last_id(&self) -> Option<&str> {
-        self.id.as_deref()
-    }
-
     fn next_line(&mut self) -> Result<Option<Vec<u8>>, EventError> {
         if self.after_return && self.buffer.get(self.start) == Some(&b'\n') {
             self.start += 1;
@@ -245,7 +239,7 @@ mod tests {
         let mut decoder = EventDecoder::new(64);
         decoder.feed(b"retry: 250\nretry: soon\nid: x\0y\n\n");
         assert_eq!(decoder.next_event(), Ok(None));
-        assert_eq!((decoder.retry_ms(), decoder.last_id()), (Some(250), None));
+        assert_eq!((decoder.retry_ms(), decoder.id), (Some(250), None));
     }
 
     #[test]

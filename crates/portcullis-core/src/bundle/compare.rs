@@ -122,8 +122,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
         authority_entries: _,
     } = old;
     found.ranked("mode", mode_rank(*mode), mode_rank(new.mode), mode, &new.mode);
-    found.verdict("unknown_tools", *unknown_tools, new.unknown_tools);
-    found.flag("trust_hints", *trust_hints, new.trust_hints, false);
+    found.unlisted((*unknown_tools, *trust_hints), (new.unknown_tools, new.trust_hints));
     found.approvals(approvals, &new.approvals);
     found.value("policy", &old.default_policy(), &new.default_policy());
     found.runtime_policies(policies, &new.policies);
@@ -183,6 +182,12 @@ fn around_difference(old: &str, new: &str) -> (String, String) {
 struct Found(Vec<Difference>);
 
 impl Found {
+    /// Tools that the bundle does not list.
+    fn unlisted(&mut self, old: (Verdict, bool), new: (Verdict, bool)) {
+        self.verdict("unknown_tools", old.0, new.0);
+        self.flag("trust_hints", old.1, new.1, false);
+    }
+
     fn loops_and_flow(&mut self, old: (&LoopSettings, &FlowSettings), new: (&LoopSettings, &FlowSettings)) {
         self.limit("[loops] alike", some(old.0.alike), some(new.0.alike));
         self.limit("[loops] denials", some(old.0.denials), some(new.0.denials));

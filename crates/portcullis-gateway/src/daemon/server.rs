@@ -1,7 +1,7 @@
 //! From start to stop.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,8 +65,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
 pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result<(), DaemonError> {
     let own = OwnSources::join(&mut extensions, &options.home);
     let tally = tally(&options, &mut extensions);
-    let given = options.bundle.as_deref().map(std::path::absolute).transpose();
-    let given = given.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
+    let given = given_bundle(&options)?;
     let hold = take_hold(&options.home, given.as_deref()).await?;
     let credentials = Credentials::load_or_create(&options.home.credentials())?;
     let controls = Arc::new(crate::governance::controls(&options.controls)?);
@@ -145,6 +144,12 @@ fn refuse_exposed(http: Option<SocketAddr>, bundle: &Bundle) -> Result<(), Daemo
     let knows_nobody = bundle.credentials.is_empty() && bundle.oauth.is_none();
     let exposed = http.filter(|address| knows_nobody && !address.ip().is_loopback());
     exposed.map_or(Ok(()), |address| Err(DaemonError::Exposed(address)))
+}
+
+/// The folder of the bundle that was asked for.
+fn given_bundle(options: &DaemonOptions) -> Result<Option<PathBuf>, DaemonError> {
+    let given = options.bundle.as_deref().map(std::path::absolute).transpose();
+    given.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })
 }
 
 /// What goes on beside the requests until the daemon stops.

@@ -188,6 +188,9 @@ fn a_session_is_opened_used_and_ended() {
     assert_eq!((&run["surface"], &run["steps"]), (&json!("mcp"), &json!(2)), "{run}");
 }
 
+/// What is wrong, the status, and the headers.
+type Case<'c> = (&'c str, u16, &'c [(&'c str, &'c str)]);
+
 #[test]
 fn what_is_no_request_of_the_transport_is_refused() {
     let daemon = Daemon::start("");
@@ -197,7 +200,7 @@ fn what_is_no_request_of_the_transport_is_refused() {
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     let session = ("mcp-session-id", id.as_str());
     let own = format!("http://{}", daemon.address);
-    let cases: &[(&str, u16, &[(&str, &str)])] = &[
+    let cases: &[Case<'_>] = &[
         ("no credential", 401, &[("authorization", ""), session]),
         ("an unknown one", 401, &[("authorization", "Bearer x"), session]),
         ("another site", 403, &[("origin", "http://evil.example"), session]),

@@ -52,7 +52,7 @@ fn a_build_tells_the_commit_from_a_clone_and_from_an_archive_and_says_where_ther
     git(&clone, &["add", "--all"]);
     git(&clone, &["commit", "--quiet", "-m", "one"]);
     let commit = git(&clone, &["rev-parse", "HEAD"]);
-    let short = &commit[..12];
+    let short = commit.get(..12).unwrap();
     assert_eq!(built_in(&script, &clone), format!("1.2.3 ({short})"));
     git(&clone, &["pack-refs", "--all"]);
     assert_eq!(built_in(&script, &clone), format!("1.2.3 ({short})"), "packed");
@@ -72,7 +72,7 @@ fn a_build_tells_the_commit_from_a_clone_and_from_an_archive_and_says_where_ther
     fs::write(unpacked.join("packaging/commit"), "not a commit\n").unwrap();
     assert_eq!(built_in(&script, &unpacked), "1.2.3 (from sources that name no commit)");
     fs::write(unpacked.join("packaging/commit"), COMMIT).unwrap();
-    assert!(built_in(&script, &unpacked).contains(&COMMIT[..12]));
+    assert!(built_in(&script, &unpacked).contains(COMMIT.get(..12).unwrap()));
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! Up to 2025-11-25 a client has a session, which it names by an id that only it knows. From 2026-07-28 there are none:
 //! then a client is a principal with the client's name, and what it may tell apart by itself.
 
+mod hearing;
 mod merge;
 mod routes;
 mod server;
@@ -170,7 +171,7 @@ impl Endpoint {
             }
         }
         let session = Arc::new(Session::new(of.identity.principal.id.clone(), stateless, servers));
-        tokio::spawn(session::relay(Arc::downgrade(&session), relayed));
+        tokio::spawn(hearing::relay(Arc::downgrade(&session), relayed));
         self.sessions().insert(key, Arc::clone(&session));
         Ok(session)
     }

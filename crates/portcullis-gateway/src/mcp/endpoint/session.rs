@@ -10,24 +10,21 @@ use portcullis_wire::jsonrpc::{
 };
 use portcullis_wire::mcp::headers::Repeated;
 use portcullis_wire::mcp::replace::{
-    CANCELLED_ID, ID, NAME, PROGRESS_OF, PROGRESS_TOKEN, PROMPT_REFERENCE, Path, RESOURCE_REFERENCE,
-    SUBSCRIPTION, TASK, URI, replace_at, value_at,
+    CANCELLED_ID, ID, NAME, PROGRESS_TOKEN, PROMPT_REFERENCE, Path, RESOURCE_REFERENCE, TASK, URI,
+    replace_at, value_at,
 };
-use portcullis_wire::mcp::{CANCELLED, INITIALIZE, TOOLS_LIST};
+use portcullis_wire::mcp::{CANCELLED, INITIALIZE};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
 use super::merge::{Made, Part, made, merged};
 use super::routes::{Open, Routes, Whole};
 use super::server::Server;
-use super::streams::{EventId, Reading, STANDALONE, Streams};
+use super::streams::{EventId, Reading, Streams};
 use crate::mcp::upstream;
 
 /// How long a server may take to answer what all of them are asked. Who has not answered is left out.
 const TOGETHER_MAX: Duration = Duration::from_secs(10);
-/// Most pages of one server's list.
-const PAGES_MAX: usize = 64;
 
 /// A client and its servers.
 #[derive(Debug)]
@@ -40,16 +37,16 @@ pub(crate) struct Session {
     state: Mutex<State>,
     used: Mutex<Instant>,
     /// A server has answered something with a result.
-    served: AtomicBool,
+    pub(super) served: AtomicBool,
     pub(super) ended: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    routes: Routes,
-    streams: Streams,
+pub(super) struct State {
+    pub(super) routes: Routes,
+    pub(super) streams: Streams,
     /// The revision that the client was told.
-    version: Option<String>,
+    pub(super) version: Option<String>,
 }
 
 /// What becomes of a message of the client.
@@ -82,7 +79,7 @@ impl Session {
         !self.served.load(Ordering::SeqCst) && self.idle_for().is_some()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -103,7 +100,7 @@ impl Session {
     }
 
     /// One server stands for itself: names and introductions are its own.
-    fn is_single(&self) -> bool {
+    pub(super) fn is_single(&self) -> bool {
         matches!(self.servers.as_slice(), [server] if server.prefix.is_empty())
     }
 
@@ -168,7 +165,12 @@ impl Session {
     }
 
     /// Asks one server.
-    async fn ask(&self, line: &[u8], open: Open, changes: &[(Path, String)]) -> Result<(), Refused> {
+    pub(super) async fn ask(
+        &self,
+        line: &[u8],
+        open: Open,
+        changes: &[(Path, String)],
+    ) -> Result<(), Refused> {
         let index = open.server;
         let server = self.servers.get(index).filter(|server| server.is_alive());
         let server = server.ok_or_else(|| Refused {
@@ -308,7 +310,7 @@ impl Session {
     }
 
     /// One server has answered what all are asked, or will not.
-    fn part_came(&self, number: u64, made: Made, note: impl FnOnce(&mut Whole)) {
+    pub(super) fn part_came(&self, number: u64, made: Made, note: impl FnOnce(&mut Whole)) {
         let mut state = self.state();
         let Some(whole) = state.routes.whole(number) else { return };
         note(whole);
@@ -412,155 +414,6 @@ impl Session {
         state.streams.start_of(stream)
     }
 
-    /// Takes a message of a gate.
-    pub(super) fn heard(self: &Arc<Self>, index: usize, line: &[u8]) {
-        let Ok(message) = peek(line) else { return };
-        let done = match message {
-            Message::Response { result, error, .. } => self.response(index, line, result, error),
-            Message::Notification { method, .. } => self.notification(index, line, &method),
-            Message::Request { id_raw, .. } => self.question(index, line, id_raw),
-            Message::Batch(elements) => {
-                elements.iter().for_each(|element| self.heard(index, element.get().as_bytes()));
-                Some(())
-            }
-        };
-        if done.is_none() {
-            tracing::debug!("a message of an MCP server was dropped: it belongs to no request that is open");
-        }
-    }
-
-    fn response(
-        self: &Arc<Self>,
-        index: usize,
-        line: &[u8],
-        result: Option<&RawValue>,
-        error: Option<&RawValue>,
-    ) -> Option<()> {
-        let number: u64 = value_at(line, ID).ok()??.get().parse().ok()?;
-        let open = self.state().routes.answered(number)?;
-        if let Some(whole) = open.whole {
-            self.part(index, whole, &open, result, error);
-            return Some(());
-        }
-        if result.is_some() {
-            self.served.store(true, Ordering::SeqCst);
-        }
-        let mut changes = vec![(ID, open.id.get())];
-        if open.method == TOOLS_LIST && self.stateless {
-            // What one caller sees depends on who it is.
-            changes.push((CACHE_SCOPE, "\"private\""));
-        }
-        let told = replace_at(line, &changes).ok()?;
-        if let Some(result) = result {
-            self.noted(index, &open.method, line, result);
-        }
-        self.state().streams.put(open.stream, told, true);
-        Some(())
-    }
-
-    /// Notes what a result says that later requests need.
-    fn noted(&self, index: usize, method: &str, line: &[u8], result: &RawValue) {
-        let server = self.servers.get(index);
-        match method {
-            TOOLS_LIST => {
-                if let Some(server) = server.filter(|_| self.stateless) {
-                    let _ = server.arguments.learn(line, result);
-                }
-            }
-            "initialize" | "resources/list" | "resources/templates/list" | "tools/call" => {
-                if method != INITIALIZE && self.is_single() {
-                    return;
-                }
-                let Ok(result) = serde_json::from_str::<Value>(result.get()) else { return };
-                let mut state = self.state();
-                if method == INITIALIZE {
-                    state.version = result.get("protocolVersion").and_then(Value::as_str).map(str::to_owned);
-                }
-                state.routes.learn(index, method, &result);
-            }
-            _ => {}
-        }
-    }
-
-    /// A page of one server, of what all are asked.
-    fn part(
-        self: &Arc<Self>,
-        index: usize,
-        number: u64,
-        open: &Open,
-        result: Option<&RawValue>,
-        error: Option<&RawValue>,
-    ) {
-        let Some(made) = made(&open.method) else { return };
-        let page = result.and_then(|result| serde_json::from_str::<Value>(result.get()).ok());
-        let Some(page) = page else {
-            let error = error.map(ToOwned::to_owned);
-            return self.part_came(number, made, |whole| whole.error = whole.error.take().or(error));
-        };
-        self.state().routes.learn(index, &open.method, &page);
-        let cursor = page.get("nextCursor").filter(|cursor| !cursor.is_null()).cloned();
-        let mut more = None;
-        {
-            let mut state = self.state();
-            let Some(whole) = state.routes.whole(number) else { return };
-            let Some(pages) = whole.pages.get_mut(index) else { return };
-            let pages = pages.get_or_insert_default();
-            pages.push(page);
-            if let Some(cursor) = cursor.filter(|_| pages.len() < PAGES_MAX) {
-                more = next_page(&whole.line, &cursor);
-            }
-        }
-        let Some(line) = more else { return self.part_came(number, made, |_| {}) };
-        let (session, open) = (Arc::clone(self), open.clone());
-        tokio::spawn(async move {
-            if session.ask(&line, open, &[]).await.is_err() {
-                session.part_came(number, made, |_| {});
-            }
-        });
-    }
-
-    fn notification(&self, index: usize, line: &[u8], method: &str) -> Option<()> {
-        let mut state = self.state();
-        for path in [PROGRESS_OF, SUBSCRIPTION] {
-            let Some(number) = value_at(line, path).ok()? else { continue };
-            let Ok(number) = number.get().parse::<u64>() else { continue };
-            let open = state.routes.get(number).filter(|open| open.server == index)?;
-            let own = if path == SUBSCRIPTION { Some(&open.id) } else { open.token.as_ref() };
-            let (own, stream) = (own?.clone(), open.stream);
-            let told = replace_at(line, &[(path, own.get())]).ok()?;
-            state.streams.put(stream, told, false);
-            return Some(());
-        }
-        let mut told = line.to_vec();
-        if method == CANCELLED {
-            let id = value_at(line, CANCELLED_ID).ok()??;
-            let id = state.routes.asked_as(index, id)?;
-            told = replace_at(line, &[(CANCELLED_ID, &Value::from(id).to_string())]).ok()?;
-        }
-        let stream = match method {
-            "notifications/message" | CANCELLED => state.routes.latest_of(index),
-            _ => None,
-        };
-        let stream = match (stream, self.stateless) {
-            (Some(stream), _) => stream,
-            (None, false) => STANDALONE,
-            // Without sessions every message belongs to a request.
-            (None, true) => return None,
-        };
-        state.streams.put(stream, told, false);
-        Some(())
-    }
-
-    /// A server asks the client.
-    fn question(&self, index: usize, line: &[u8], id: &RawValue) -> Option<()> {
-        let mut state = self.state();
-        let stream = state.routes.latest_of(index).unwrap_or(STANDALONE);
-        let id = state.routes.ask(index, id)?;
-        let told = replace_at(line, &[(ID, &Value::from(id).to_string())]).ok()?;
-        state.streams.put(stream, told, false);
-        Some(())
-    }
-
     /// The client has gone: its servers are left, and what is open is abandoned.
     pub(super) fn end(&self) {
         if !self.ended.swap(true, Ordering::SeqCst) {
@@ -569,12 +422,9 @@ impl Session {
     }
 }
 
-/// For how long and by whom a result may be kept.
-const CACHE_SCOPE: Path = &["result", "cacheScope"];
-
 /// Why a request goes no further.
 #[derive(Debug)]
-struct Refused {
+pub(super) struct Refused {
     code: i64,
     why: String,
 }
@@ -593,24 +443,7 @@ fn refused(id: Option<&RawValue>, code: i64, why: &str) -> Said {
     Said::Refused(error_response(id, code, why, None))
 }
 
-/// The request for the page behind a cursor.
-fn next_page(line: &[u8], cursor: &Value) -> Option<Vec<u8>> {
-    let mut request: Value = serde_json::from_slice(line).ok()?;
-    let request = request.as_object_mut()?;
-    let params = request.entry("params").or_insert_with(|| json!({}));
-    params.as_object_mut()?.insert("cursor".to_owned(), cursor.clone());
-    serde_json::to_vec(&request).ok()
-}
-
 /// What is repeated of a name that the client gave.
 fn shown(name: &str) -> String {
     name.chars().take(80).flat_map(char::escape_debug).collect()
-}
-
-/// Passes on what the gates say until the session is gone.
-pub(super) async fn relay(session: Weak<Session>, mut lines: mpsc::Receiver<(usize, Vec<u8>)>) {
-    while let Some((index, line)) = lines.recv().await {
-        let Some(session) = session.upgrade() else { return };
-        session.heard(index, &line);
-    }
 }

@@ -16,6 +16,7 @@ mod connections;
 mod failure;
 mod listening;
 pub(super) mod request;
+mod session;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +27,6 @@ use hyper::header::{HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
 use hyper::{Method, Response, StatusCode};
 use portcullis_wire::framing::LineSplitter;
 use portcullis_wire::jsonrpc::{Id, Message, peek};
-use portcullis_wire::mcp::headers::SESSION_ID;
 use portcullis_wire::mcp::{CANCELLED, INITIALIZE, INITIALIZED, SUBSCRIPTIONS_LISTEN, cancelled_request};
 use tokio::io::{AsyncRead, AsyncReadExt as _, DuplexStream};
 use tokio::sync::oneshot;
@@ -43,6 +43,7 @@ use answer::Pending;
 use connections::{Answered, Connections};
 use failure::Failure;
 use request::{Mirrored, RepeatedArguments, Target};
+use session::{Session, session_id};
 
 /// How long a server may say nothing while it works on a request, unless the user says otherwise.
 pub const PATIENCE: Duration = Duration::from_secs(300);
@@ -50,8 +51,6 @@ pub const PATIENCE: Duration = Duration::from_secs(300);
 const ACCEPTED_WITHIN: Duration = Duration::from_secs(10);
 /// How long open requests may take once the client has gone.
 const LAST_ANSWERS: Duration = Duration::from_secs(4);
-/// How long the end of a session may take to be told.
-const FAREWELL_MAX: Duration = Duration::from_secs(1);
 /// Redirections within one origin that are followed.
 const REDIRECTS_MAX: usize = 3;
 /// Bytes of lines that wait between the gate and here, in each direction.
@@ -146,26 +145,6 @@ struct Shared {
     reopening: tokio::sync::Mutex<()>,
     patience: Duration,
     auth: UpstreamAuth,
-}
-
-/// A session of a revision that has them.
-#[derive(Debug, Clone, Default)]
-struct Session {
-    id: Option<HeaderValue>,
-    version: Option<String>,
-    /// Counts the sessions.
-    generation: u64,
-    /// The client's first messages, to open another session with.
-    hello: Option<Bytes>,
-    initialized: Option<Bytes>,
-}
-
-impl Session {
-    /// The server has answered the client's first message.
-    fn begin(&mut self, id: Option<HeaderValue>, hello: Bytes) {
-        let generation = self.generation + 1;
-        *self = Self { id, hello: Some(hello), generation, ..Self::default() };
-    }
 }
 
 /// One message that is posted.
@@ -517,63 +496,6 @@ impl Shared {
         if sent.method.as_deref() == Some(INITIALIZED) {
             self.session().initialized = Some(sent.body.clone());
         }
-    }
-
-    /// Opens another session with the client's own first messages, unless that was done since `seen`.
-    async fn reopen(&self, seen: u64) -> Result<(), Failure> {
-        let lost = |why: &str| Failure::SessionLost(why.to_owned());
-        let _alone = self.reopening.lock().await;
-        let before = self.session().clone();
-        if before.generation != seen {
-            return Ok(());
-        }
-        let (Some(hello), Some(initialized)) = (before.hello, before.initialized) else {
-            return Err(lost("its first messages did not pass here"));
-        };
-        let Ok(Message::Request { id, .. }) = peek(&hello) else {
-            return Err(lost("its first message is no request"));
-        };
-        let opening = |body: &Bytes, method: &str, asked: Vec<Id>| Sent {
-            body: body.clone(),
-            mirrored: None,
-            asked,
-            method: Some(method.to_owned()),
-        };
-        let first = opening(&hello, INITIALIZE, vec![id.clone()]);
-        let mut pending =
-            Pending { kept: Some(Vec::new()), ..Pending::new(vec![id], first.method.clone(), false) };
-        let answered = self.send(&first).await?;
-        self.answered(answered, &mut pending, &first).await?;
-        if self.session().version != before.version {
-            return Err(lost("it speaks another revision now; start the gate again"));
-        }
-        let second = opening(&initialized, INITIALIZED, Vec::new());
-        let answered = self.send(&second).await?;
-        let mut pending = Pending::new(Vec::new(), second.method.clone(), false);
-        self.answered(answered, &mut pending, &second).await?;
-        tracing::warn!("the server did not know the session any more; another one was opened");
-        Ok(())
-    }
-
-    /// Ends the session.
-    async fn take_leave(&self) {
-        if self.session().id.is_none() {
-            return;
-        }
-        let nothing = Sent { body: Bytes::new(), mirrored: None, asked: Vec::new(), method: None };
-        let told = timeout(FAREWELL_MAX, self.send_once(Method::DELETE, None, &[], &nothing)).await;
-        if !matches!(told, Ok(Ok(_))) {
-            tracing::debug!("the server was not told that the session has ended");
-        }
-    }
-}
-
-/// The id of the session that an answer opens.
-fn session_id<B>(response: &Response<B>) -> Result<Option<HeaderValue>, Failure> {
-    let Some(id) = response.headers().get(SESSION_ID) else { return Ok(None) };
-    match id.as_bytes().iter().all(|byte| matches!(byte, 0x21..=0x7e)) && id.len() <= 1024 {
-        true => Ok(Some(id.clone())),
-        false => Err(Failure::NotAResponse("its session id is invalid".to_owned())),
     }
 }
 
