@@ -353,12 +353,7 @@ impl<'a> Used<'a> {
     /// A server behind the gate, the hook, and the record of what they did.
     fn gate(&self) -> Result<()> {
         let server = ["portcullis", "demo-server", "/root/data"];
-        self.says(
-            &[&["portcullis", "init", "-o", BUNDLE, "--"][..], &server].concat(),
-            "",
-            0,
-            "drafted bundle",
-        )?;
+        self.says(&[&["portcullis", "init", "-o", BUNDLE, "--"][..], &server].concat(), "", 0, "drafted ")?;
         let words = [&["portcullis", "mcp", "--bundle", BUNDLE, "--"][..], &server].concat();
         let log = self.root.path("root/answers");
         let answers = doing("write the answers", fs::File::create(&log))?;
@@ -391,8 +386,13 @@ impl<'a> Used<'a> {
         let mut runs = listed.said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let run = runs.next_back().and_then(|run| Some(run.get("run")?.as_str()?.to_owned()));
         let run = run.ok_or_else(|| Failure::new(format!("no run is listed:\n{}", listed.said)))?;
-        self.says(&["portcullis", "export", &run, "-o", "/root/run.export"], "", 0, "")?;
-        self.says(&["portcullis", "verify", "/root/run.export"], "", 0, "VALID")?;
+        self.says(
+            &["portcullis", "export", &run, "-o", "/root/run.export", "--trust-out", "/root/trust"],
+            "",
+            0,
+            "",
+        )?;
+        self.says(&["portcullis", "verify", "/root/run.export", "--trust", "/root/trust"], "", 0, "VALID")?;
         self.says(&["portcullis", "fsck"], "", 0, "")?;
         self.says(&["portcullis", "doctor"], "", 0, "ok    store")
     }

@@ -74,8 +74,9 @@ fn a_store_of_the_release_before_is_read_as_it_is_and_migrated_by_the_first_that
     for run in all {
         let file = state.home().join(&run);
         let file = file.to_str().unwrap();
-        assert_eq!(state.run(&["export", &run, "-o", file]).code, 0);
-        assert_eq!(state.run(&["verify", file]).code, 0, "{run}");
+        let trust = format!("{file}.trust");
+        assert_eq!(state.run(&["export", &run, "-o", file, "--trust-out", &trust]).code, 0);
+        assert_eq!(state.run(&["verify", file, "--trust", &trust]).code, 0, "{run}");
     }
     assert_eq!(state.run(&["fsck"]).code, 0);
 }
@@ -107,7 +108,7 @@ fn a_store_of_a_later_release_is_refused_by_every_command_with_its_name_and_left
     refused(&["doctor"]);
     refused(&["simulate", "--plan", "Calculation Task"]);
     refused(&["serve"]);
-    refused(&["erase", &run, "--yes"]);
+    refused(&["erase", &run]);
     assert!(fs::read(database(&state)).unwrap() == before, "the store was changed");
 
     // Nor is a name believed that a person should not see as it is.
