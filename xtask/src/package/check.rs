@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -19,7 +19,7 @@ const STATE: &str = "root/";
 /// The agent's side of a session with a server: one call that only reads.
 const CALLS: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"check","version":"0"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
-{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"retrieve_compliance_documents","arguments":{"query":"payments"}}}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"retrieve_compliance_documents","arguments":{"query":"data privacy"}}}
 "#;
 /// What a coding agent tells its hook.
 const EVENT: &str = r#"{"session_id":"s1","cwd":"/root","hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"t1","tool_input":{"command":"rm -rf /"}}"#;
@@ -156,11 +156,7 @@ fn debian(programs: &Programs, package: &Path) -> Result<()> {
         }
     }
     let unit = root.path("usr/lib/systemd/system/portcullis.service");
-    Program::new("systemd-analyze")
-        .args(["verify", "--man=no"])
-        .arg(format!("--root={}", root.path("").display()))
-        .args([&unit])
-        .run()?;
+    verify(&unit)?;
     Program::new("systemd-analyze")
         .args(["security", "--offline=true", "--no-pager", "--threshold=20"])
         .args([&unit])
@@ -175,6 +171,16 @@ fn debian(programs: &Programs, package: &Path) -> Result<()> {
     let before: Vec<String> = before.into_iter().filter(theirs).collect();
     doing("remove dpkg's own files", fs::remove_dir_all(root.path("var/lib/dpkg")))?;
     only_state(&root, &before)
+}
+
+/// Has systemd read the unit. That the program is not installed on this machine is the one complaint that it may have.
+fn verify(unit: &Path) -> Result<()> {
+    let mut command = Command::new("systemd-analyze");
+    command.args(["verify", "--man=no"]).arg(unit);
+    let said = root::ended(command, "")?.said;
+    let problems = said.lines().filter(|line| !line.contains("/usr/bin/portcullis is not executable"));
+    let problems: Vec<&str> = problems.filter(|line| line.contains("portcullis.service")).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Failure::new(problems.join("\n"))) }
 }
 
 fn image(programs: &Programs, package: &Path) -> Result<()> {
@@ -253,6 +259,10 @@ fn wheel(programs: &Programs, package: &Path) -> Result<()> {
 
 fn npm(programs: &Programs, package: &Path) -> Result<()> {
     let root = prepared(programs)?;
+    // As wherever node is installed; npm leaves them.
+    for folder in ["usr/bin", "usr/lib/node_modules"] {
+        doing(&format!("make `{folder}`"), fs::create_dir_all(root.path(folder)))?;
+    }
     let before = root.listed()?;
     let npm = |words: &[&str]| {
         Program::new("npm")
@@ -306,11 +316,12 @@ impl<'a> Used<'a> {
 
     /// That it starts, is the version that was packed, and finds its helpers.
     fn briefly(&self) -> Result<()> {
+        let path = self.variables.iter().find(|(name, _)| *name == "PATH").map_or("/", |(_, path)| path);
         for name in ["portcullis", "portcullis-hook"] {
             self.says(&[name, "--version"], "", 0, &format!("{name} {}", self.programs.told))?;
         }
         self.says(
-            &["portcullis", "run", "--level", "process", "--", "portcullis", "--version"],
+            &["portcullis", "run", "--level", "process", "--read", path, "--", "portcullis", "--version"],
             "",
             0,
             "portcullis ",
@@ -370,22 +381,12 @@ impl<'a> Used<'a> {
         root::wait(&mut gate, "the gate")?;
         answered?;
         let text = doing("read the answers", fs::read_to_string(&log))?;
-        if !text.contains("doc_0") {
+        if !text.contains("doc_") {
             return Err(Failure::new(format!("the call through the gate brought no document:\n{text}")));
         }
         self.says(&["portcullis-hook"], EVENT, 0, "deny")?;
-        let listed = root::ended(
-            self.root.command(
-                self.user,
-                self.folder,
-                &self.variables,
-                &["portcullis", "runs", "list", "--json"],
-            ),
-            "",
-        )?;
-        let mut runs = listed.said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let run = runs.next_back().and_then(|run| Some(run.get("run")?.as_str()?.to_owned()));
-        let run = run.ok_or_else(|| Failure::new(format!("no run is listed:\n{}", listed.said)))?;
+        until(|| self.closed_run().is_some())?;
+        let run = self.closed_run().unwrap_or_default();
         self.says(
             &["portcullis", "export", &run, "-o", "/root/run.export", "--trust-out", "/root/trust"],
             "",
@@ -393,8 +394,21 @@ impl<'a> Used<'a> {
             "",
         )?;
         self.says(&["portcullis", "verify", "/root/run.export", "--trust", "/root/trust"], "", 0, "VALID")?;
+        // A new log is made step by step beside the first calls, and its checkpoint last.
+        let checkpoint = self.root.path("root/.local/state/portcullis/log/checkpoint");
+        until(|| checkpoint.is_file())?;
         self.says(&["portcullis", "fsck"], "", 0, "")?;
         self.says(&["portcullis", "doctor"], "", 0, "ok    store")
+    }
+
+    /// The run of the session with the server, which ended; that of the hook goes on.
+    fn closed_run(&self) -> Option<String> {
+        let words = ["portcullis", "runs", "list", "--json"];
+        let listed =
+            root::ended(self.root.command(self.user, self.folder, &self.variables, &words), "").ok()?;
+        let mut runs = listed.said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let run = runs.find(|run| run.get("phase").and_then(Value::as_str) == Some("closed"))?;
+        Some(run.get("run")?.as_str()?.to_owned())
     }
 
     /// Has the daemon of a state folder end, and waits for it.
