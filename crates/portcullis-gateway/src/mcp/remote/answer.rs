@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::Shared;
 use super::connections::Answered;
-use super::failure::Failure;
+use super::failure::{self, Failure};
 use crate::mcp::gate::shown;
 
 /// Longest body of an HTTP error that is read, in bytes, and for how long.
@@ -224,6 +224,7 @@ impl Shared {
     /// Whether an HTTP error brings a response of the protocol, which is then passed on.
     pub(super) async fn read_error(&self, answered: Answered, pending: &mut Pending) -> bool {
         let Answered { response, sender } = answered;
+        let refuses = failure::refuses(response.status().as_u16());
         if kind(response.headers()) != Ok(Kind::Json) {
             return false;
         }
@@ -235,6 +236,9 @@ impl Shared {
         match peek(&line) {
             Ok(Message::Response { id: answers, error: Some(_), .. }) if answers == *id => {}
             _ => return false,
+        }
+        if refuses {
+            self.gate.to_server.translation.refused(id).await;
         }
         self.deliver(&body, pending, Kind::Json).await.is_ok() && pending.asked.is_empty()
     }

@@ -73,4 +73,14 @@ impl Failure {
             _ => OutcomeStatus::Unknown,
         }
     }
+
+    /// Whether the server says that it does not take such a request, rather than from this client or at this time.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Status(status) if refuses(*status))
+    }
+}
+
+/// Whether a status says that the server does not take such a request.
+pub(super) fn refuses(status: u16) -> bool {
+    matches!(status, 400 | 404..=406 | 415 | 422)
 }
