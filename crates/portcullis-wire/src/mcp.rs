@@ -108,6 +108,8 @@ pub struct RequestMeta<'a> {
     pub protocol_version: Option<Cow<'a, str>>,
     /// The client's name and version, as sent.
     pub client_info: Option<&'a RawValue>,
+    /// What the client can do, as sent; required from [`V_2026_07_28`].
+    pub client_capabilities: Option<&'a RawValue>,
     /// The token for progress notifications, as sent.
     pub progress_token: Option<&'a RawValue>,
 }
@@ -124,9 +126,12 @@ pub fn request_meta(params: Option<&RawValue>) -> Result<RequestMeta<'_>, FieldE
     let Some(meta) = fields::present(meta) else {
         return Ok(RequestMeta::default());
     };
-    let [version, client_info, progress_token] =
-        fields::read(meta.get(), &[META_PROTOCOL_VERSION, META_CLIENT_INFO, META_PROGRESS_TOKEN])?;
-    Ok(RequestMeta { protocol_version: version.and_then(fields::string), client_info, progress_token })
+    let [version, client_info, client_capabilities, progress_token] = fields::read(
+        meta.get(),
+        &[META_PROTOCOL_VERSION, META_CLIENT_INFO, META_CLIENT_CAPABILITIES, META_PROGRESS_TOKEN],
+    )?;
+    let protocol_version = version.and_then(fields::string);
+    Ok(RequestMeta { protocol_version, client_info, client_capabilities, progress_token })
 }
 
 /// The request that a [`CANCELLED`] notification is about. `None` if it names none.

@@ -63,15 +63,10 @@ impl Answer<'_> {
 
     /// Errors that this generation of the protocol has a status for.
     fn status(&self, line: &[u8]) -> Option<StatusCode> {
-        #[derive(Deserialize)]
-        struct Coded {
-            code: i64,
-        }
         if !self.stateless {
             return None;
         }
-        let Ok(Message::Response { error: Some(error), .. }) = peek(line) else { return None };
-        match serde_json::from_str::<Coded>(error.get()).ok()?.code {
+        match code(line)? {
             METHOD_NOT_FOUND => Some(StatusCode::NOT_FOUND),
             UNSUPPORTED_VERSION..=HEADER_MISMATCH => Some(StatusCode::BAD_REQUEST),
             _ => None,
@@ -84,6 +79,16 @@ impl Answer<'_> {
         }
         response
     }
+}
+
+/// The code of an error.
+fn code(line: &[u8]) -> Option<i64> {
+    #[derive(Deserialize)]
+    struct Coded {
+        code: i64,
+    }
+    let Ok(Message::Response { error: Some(error), .. }) = peek(line) else { return None };
+    Some(serde_json::from_str::<Coded>(error.get()).ok()?.code)
 }
 
 /// A message as the whole body.
@@ -100,6 +105,13 @@ pub(super) struct Refusal {
 
 pub(super) fn refusal(status: StatusCode, id: Option<&RawValue>, code: i64, why: &str) -> Refusal {
     Refusal { status, line: error_response(id, code, why, None) }
+}
+
+#[cfg(test)]
+impl Refusal {
+    pub(super) fn code(&self) -> i64 {
+        code(&self.line).unwrap()
+    }
 }
 
 impl From<Refusal> for Response {

@@ -1,10 +1,14 @@
 //! What the headers of a request must say, and that they say no other than its body.
 
 use axum::http::{HeaderMap, StatusCode, header};
-use portcullis_wire::jsonrpc::{INVALID_REQUEST, Message};
+use portcullis_wire::jsonrpc::{INVALID_PARAMS, INVALID_REQUEST, Message};
 use portcullis_wire::mcp::call::parse_tool_call;
 use portcullis_wire::mcp::headers::{HEADER_MISMATCH, METHOD, NAME, PROTOCOL_VERSION, decode, name_of};
-use portcullis_wire::mcp::{TOOLS_CALL, V_2026_07_28};
+use portcullis_wire::mcp::{
+    META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, TOOLS_CALL, V_2026_07_28, request_meta,
+};
+
+use serde_json::value::RawValue;
 
 use super::answers::{Refusal, refusal};
 use crate::mcp::endpoint::Session;
@@ -81,10 +85,22 @@ pub(super) fn kind(headers: &HeaderMap, message: &Message<'_>) -> Result<Kind, R
         },
         // A notification of this generation need not say its revision in the body.
         (Some(_), None) if matches!(message, Message::Notification { .. }) => Ok(Kind::Stateless),
+        (Some(_), None) if !says_revision(message) => Err(lacking(id, META_PROTOCOL_VERSION)),
         (Some(_), _) => mismatch("`MCP-Protocol-Version` differs from the revision in the body's `_meta`"),
         (None, Some(_)) => mismatch("`MCP-Protocol-Version` is missing"),
         (None, None) => Ok(Kind::OfSession),
     }
+}
+
+/// Whether the body says any revision at all.
+fn says_revision(message: &Message<'_>) -> bool {
+    let Message::Request { params, .. } = message else { return false };
+    request_meta(*params).is_ok_and(|meta| meta.protocol_version.is_some())
+}
+
+/// Every request of a revision without sessions has to say this of itself.
+fn lacking(id: Option<&RawValue>, key: &str) -> Refusal {
+    refusal(StatusCode::BAD_REQUEST, id, INVALID_PARAMS, &format!("`params._meta` has to have `{key}`"))
 }
 
 /// Revisions are dates.
@@ -100,6 +116,10 @@ fn check_names(headers: &HeaderMap, message: &Message<'_>) -> Result<Kind, Refus
     let mismatch = |why: String| Err(refusal(StatusCode::BAD_REQUEST, Some(id_raw), HEADER_MISMATCH, &why));
     if text(headers, METHOD) != Some(method) {
         return mismatch("`Mcp-Method` is missing, or differs from the body's `method`".to_owned());
+    }
+    let capabilities = request_meta(*params).ok().and_then(|meta| meta.client_capabilities);
+    if !capabilities.is_some_and(|capabilities| capabilities.get().starts_with('{')) {
+        return Err(lacking(Some(id_raw), META_CLIENT_CAPABILITIES));
     }
     let name = match name_of(method, *params) {
         Ok(name) => name,
@@ -159,7 +179,7 @@ mod tests {
         kind(&headers(all), &peek(body.as_bytes()).unwrap()).map_err(|refused| refused.status)
     }
 
-    const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"é","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+    const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"é","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
     #[test]
     fn headers_and_body_must_say_the_same() {
@@ -183,6 +203,19 @@ mod tests {
         assert_eq!(kind_of(&[("mcp-protocol-version", "2025-06-18")], old), Ok(Kind::OfSession));
         assert_eq!(kind_of(&[("mcp-protocol-version", "1.0")], old), Err(StatusCode::BAD_REQUEST));
         assert_eq!(kind_of(&[version], old), Err(StatusCode::BAD_REQUEST));
+        for lacking in ["protocolVersion", "clientCapabilities"] {
+            let body = CALL.replace(lacking, "other");
+            let refused =
+                kind(&headers(&[version, method, name]), &peek(body.as_bytes()).unwrap()).unwrap_err();
+            assert_eq!(
+                (refused.status, refused.code()),
+                (StatusCode::BAD_REQUEST, INVALID_PARAMS),
+                "{lacking}"
+            );
+        }
+        let other = CALL.replace("2026-07-28", "2025-11-25");
+        let refused = kind(&headers(&[version, method, name]), &peek(other.as_bytes()).unwrap()).unwrap_err();
+        assert_eq!(refused.code(), HEADER_MISMATCH, "two revisions");
     }
 
     #[test]

@@ -6,24 +6,27 @@
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Limited};
-use hyper::Response;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use hyper::{Response, StatusCode};
 use portcullis_wire::jsonrpc::{Id, MESSAGE_BYTES_MAX, Message, peek};
 use portcullis_wire::mcp::hello::read_hello;
 use portcullis_wire::mcp::{INITIALIZE, TOOLS_LIST};
 use portcullis_wire::sse::{Event, EventDecoder};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use super::Shared;
 use super::connections::Answered;
-use super::failure::{self, Failure};
+use super::failure::Failure;
 use crate::mcp::gate::shown;
 
 /// Longest body of an HTTP error that is read, in bytes, and for how long.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 const ERROR_READ_MAX: Duration = Duration::from_secs(5);
+/// The code with which the official SDKs' transports refuse a request before anybody has read it.
+const REFUSED: i64 = -32000;
 /// How long a stream that has told its response may take to end; later its connection is not kept.
 const STREAM_ENDS_MAX: Duration = Duration::from_millis(200);
 
@@ -221,27 +224,52 @@ impl Shared {
         }
     }
 
-    /// Whether an HTTP error brings a response of the protocol, which is then passed on.
-    pub(super) async fn read_error(&self, answered: Answered, pending: &mut Pending) -> bool {
+    /// Passes on the response of the protocol that an HTTP error brings. Without one, the error is the status.
+    pub(super) async fn read_error(&self, answered: Answered, pending: &mut Pending) -> Result<(), Failure> {
         let Answered { response, sender } = answered;
-        let refuses = failure::refuses(response.status().as_u16());
+        let status = response.status();
+        let failure = Failure::Status(status.as_u16());
         if kind(response.headers()) != Ok(Kind::Json) {
-            return false;
+            return Err(failure);
         }
         let Ok(Ok(body)) = timeout(ERROR_READ_MAX, collect(response, ERROR_BYTES_MAX)).await else {
-            return false;
+            return Err(failure);
         };
         self.connections.keep(sender);
-        let (Ok(line), [id]) = (one_line(&body), pending.asked.as_slice()) else { return false };
+        if status == StatusCode::BAD_REQUEST && is_unknown_session(&body) {
+            return Err(Failure::SessionUnknown);
+        }
+        let (Ok(line), [id]) = (one_line(&body), pending.asked.as_slice()) else { return Err(failure) };
         match peek(&line) {
             Ok(Message::Response { id: answers, error: Some(_), .. }) if answers == *id => {}
-            _ => return false,
+            _ => return Err(failure),
         }
-        if refuses {
+        if failure.is_refusal() {
             self.gate.to_server.translation.refused(id).await;
         }
-        self.deliver(&body, pending, Kind::Json).await.is_ok() && pending.asked.is_empty()
+        match self.deliver(&body, pending, Kind::Json).await {
+            Ok(()) if pending.asked.is_empty() => Ok(()),
+            _ => Err(failure),
+        }
     }
+}
+
+/// Whether this is how servers on the official SDKs' examples say, with status 400, that they do not know a session. It
+/// answers no request, so none was given to anybody; a refusal of a request's own content has the request's id.
+fn is_unknown_session(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Refusal {
+        id: Option<serde::de::IgnoredAny>,
+        error: Refused,
+    }
+    #[derive(Deserialize)]
+    struct Refused {
+        code: i64,
+        message: String,
+    }
+    serde_json::from_slice(body).is_ok_and(|Refusal { id, error }| {
+        id.is_none() && error.code == REFUSED && error.message.to_ascii_lowercase().contains("session")
+    })
 }
 
 /// A body as one line: line ends between the tokens of JSON become spaces. Within strings there are none.
@@ -278,6 +306,21 @@ mod tests {
         for wrong in [b"{\"a\": \"b\nc\"}".as_slice(), b"\xff", b"{}\n{}"] {
             assert!(one_line(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_session_is_unknown_only_where_no_request_was_read() {
+        let of = |id: &str, code: i64, message: &str| {
+            let id = if id.is_empty() { String::new() } else { format!(r#""id":{id},"#) };
+            let body = format!(r#"{{{id}"jsonrpc":"2.0","error":{{"code":{code},"message":"{message}"}}}}"#);
+            is_unknown_session(body.as_bytes())
+        };
+        assert!(of("null", -32000, "Bad Request: No valid session ID provided"));
+        assert!(of("", -32000, "Invalid or missing Session id"));
+        assert!(!of("1", -32000, "Bad Request: No valid session ID provided"), "it answers a request");
+        assert!(!of("\"server-error\"", -32600, "Bad Request: No valid session ID provided"));
+        assert!(!of("null", -32000, "Bad Request: Unsupported protocol version"));
+        assert!(!is_unknown_session(b"no session") && !is_unknown_session(b"[]"));
     }
 
     #[test]

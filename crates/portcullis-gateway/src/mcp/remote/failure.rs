@@ -23,6 +23,9 @@ pub(super) enum Failure {
     /// An HTTP error.
     #[error("refused the request with HTTP status {0}")]
     Status(u16),
+    /// It says that it does not know the session, and took no request.
+    #[error("refused the request with HTTP status 400: it does not know this session")]
+    SessionUnknown,
     /// It does not know the session any more, and a new one could not be opened.
     #[error("no longer knows this session, and no new one could be opened: {0}")]
     SessionLost(String),
@@ -67,20 +70,17 @@ impl Failure {
         match self {
             Self::NotSent(_) | Self::Unfit(_) => OutcomeStatus::NotExecuted,
             Self::Silent(_) => OutcomeStatus::Timeout,
-            Self::Status(400..=499) | Self::Unauthorised { .. } | Self::Redirected | Self::SessionLost(_) => {
-                OutcomeStatus::Error
-            }
+            Self::Status(400..=499)
+            | Self::Unauthorised { .. }
+            | Self::Redirected
+            | Self::SessionUnknown
+            | Self::SessionLost(_) => OutcomeStatus::Error,
             _ => OutcomeStatus::Unknown,
         }
     }
 
     /// Whether the server says that it does not take such a request, rather than from this client or at this time.
     pub(super) fn is_refusal(&self) -> bool {
-        matches!(self, Self::Status(status) if refuses(*status))
+        matches!(self, Self::SessionUnknown | Self::Status(400 | 404..=406 | 415 | 422))
     }
-}
-
-/// Whether a status says that the server does not take such a request.
-pub(super) fn refuses(status: u16) -> bool {
-    matches!(status, 400 | 404..=406 | 415 | 422)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
+use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::answer::{Kind, Pending, kind};
@@ -21,13 +22,17 @@ const RETRY_MS_MAX: u64 = 30_000;
 /// Attempts in a row that bring nothing.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// Passes on what the server says of its own accord, for as long as the session lasts.
-pub(super) async fn listen(shared: Arc<Shared>) {
+/// Passes on what the server says of its own accord, for as long as the session lasts. Tells when the first attempt to
+/// open the stream has an outcome.
+pub(super) async fn listen(shared: Arc<Shared>, told: oneshot::Sender<()>) {
     let mut pending = Pending::new(Vec::new(), None, false);
     let mut attempts = 0;
+    let mut told = Some(told);
     while attempts < ATTEMPTS_MAX {
         let seen = pending.last_event.clone();
-        match open(&shared, pending.last_event.as_deref()).await {
+        let opened = open(&shared, pending.last_event.as_deref()).await;
+        drop(told.take());
+        match opened {
             Ok(Some(answered)) => {
                 let mut body = answered.response.into_body();
                 if let Err(failure) = shared.read_stream(&mut body, &mut pending, None).await {

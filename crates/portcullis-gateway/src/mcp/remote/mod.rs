@@ -49,6 +49,8 @@ use session::{Session, session_id};
 pub const PATIENCE: Duration = Duration::from_secs(300);
 /// How long a notification may take to be accepted, before the next message is sent.
 const ACCEPTED_WITHIN: Duration = Duration::from_secs(10);
+/// How long the stream of the server's own messages may take to be opened, before the next message is sent.
+const LISTENS_WITHIN: Duration = Duration::from_secs(1);
 /// How long open requests may take once the client has gone.
 const LAST_ANSWERS: Duration = Duration::from_secs(4);
 /// Redirections within one origin that are followed.
@@ -284,7 +286,10 @@ async fn post(shared: &Arc<Shared>, posting: &mut Posting, body: Bytes) {
             );
         }
         if opens && posting.listening.is_none() {
-            posting.listening = Some(posting.tasks.spawn(listening::listen(Arc::clone(shared))));
+            let (told, listens) = oneshot::channel();
+            posting.listening = Some(posting.tasks.spawn(listening::listen(Arc::clone(shared), told)));
+            // What a server says of its own accord before somebody listens may be lost.
+            let _ = timeout(LISTENS_WITHIN, listens).await;
         }
         return;
     }
@@ -342,15 +347,15 @@ impl Shared {
         };
         let answered = self.send(sent).await?;
         let is_hello = pending.method.as_deref() == Some(INITIALIZE);
-        if had_session
-            && !is_hello
-            && answered.response.status() == StatusCode::NOT_FOUND
-            && !pending.stateless
-        {
-            self.reopen(generation).await?;
-            let answered = self.send(sent).await?;
-            return self.answered(answered, pending, sent).await;
+        let of_session = had_session && !is_hello && !pending.stateless;
+        if !of_session || answered.response.status() != StatusCode::NOT_FOUND {
+            match self.answered(answered, pending, sent).await {
+                Err(Failure::SessionUnknown) if of_session => {}
+                done => return done,
+            }
         }
+        self.reopen(generation).await?;
+        let answered = self.send(sent).await?;
         self.answered(answered, pending, sent).await
     }
 
@@ -486,8 +491,7 @@ impl Shared {
                 let patience = if listens { Duration::from_secs(u64::from(u32::MAX)) } else { self.patience };
                 self.read_answer(answered, pending, patience).await
             }
-            _ if self.read_error(answered, pending).await => Ok(()),
-            _ => Err(Failure::Status(status.as_u16())),
+            _ => self.read_error(answered, pending).await,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
+use std::time::Instant;
 
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
@@ -393,16 +394,16 @@ async fn another_path_of_the_same_origin_is_followed() {
     assert_eq!(got[1].line, "POST /mcp/ HTTP/1.1");
 }
 
-#[tokio::test]
-async fn a_session_that_the_server_forgot_is_opened_again() {
-    let (server, url) = Server::start(|got, number| match got.body["method"].as_str() {
+/// A server with sessions that refuses what comes in its first one.
+async fn forgetful(refusal: Vec<Step>) -> (Server, Far) {
+    let (server, url) = Server::start(move |got, number| match got.body["method"].as_str() {
         Some("initialize") => with_head(
             "200 OK",
             &format!("content-type: application/json\r\nmcp-session-id: s{number}\r\n"),
             r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}"#,
         ),
         Some("notifications/initialized") => with_head("202 Accepted", "", ""),
-        Some(_) if got.header("mcp-session-id") == Some("s1") => with_head("404 Not Found", "", ""),
+        Some(_) if got.header("mcp-session-id") == Some("s1") => refusal.clone(),
         Some(_) => json_answer(RESULT),
         None => with_head("405 Method Not Allowed", "", ""),
     })
@@ -411,11 +412,75 @@ async fn a_session_that_the_server_forgot_is_opened_again() {
     far.client.send(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#).await;
     far.client.json().await;
     far.client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
-    let (answer, status) = far.call().await;
-    assert_eq!((answer, status), (serde_json::from_str(RESULT).unwrap(), json!("ok")));
+    (server, far)
+}
+
+/// With status 400, as the examples of the official SDK for TypeScript and `server-everything` say that they do not know
+/// a session.
+fn bad_request(id: &str, message: &str) -> Vec<Step> {
+    let body = format!(r#"{{"jsonrpc":"2.0","error":{{"code":-32000,"message":"{message}"}},"id":{id}}}"#);
+    with_head("400 Bad Request", "content-type: application/json; charset=utf-8\r\n", &body)
+}
+
+const NO_SESSION: &str = "Bad Request: No valid session ID provided";
+
+#[tokio::test]
+async fn a_session_that_the_server_forgot_is_opened_again() {
+    for refusal in [with_head("404 Not Found", "", ""), bad_request("null", NO_SESSION)] {
+        let (server, mut far) = forgetful(refusal).await;
+        let (answer, status) = far.call().await;
+        assert_eq!((answer, status), (serde_json::from_str(RESULT).unwrap(), json!("ok")));
+        far.leave().await;
+        assert_eq!((server.got("initialize").len(), server.got("notifications/initialized").len()), (2, 2));
+        assert_eq!(server.got("tools/call").len(), 2, "only the second was taken");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_was_refused_for_another_reason_is_not_made_again() {
+    for refusal in [
+        bad_request("1", NO_SESSION),
+        bad_request("null", "Bad Request: Unsupported protocol version"),
+        with_head("400 Bad Request", "content-type: text/plain\r\n", NO_SESSION),
+    ] {
+        let (server, mut far) = forgetful(refusal).await;
+        let (answer, status) = far.call().await;
+        assert!(answer["error"].is_object() && status == "error", "{answer} {status}");
+        far.leave().await;
+        assert_eq!((server.got("initialize").len(), server.got("tools/call").len()), (1, 1));
+    }
+}
+
+/// Servers lose what they say of their own accord while nobody listens, such as a question to the user.
+#[tokio::test]
+async fn the_servers_own_messages_are_listened_to_before_it_is_asked_for_anything() {
+    let listens = Arc::new(Mutex::new(None::<Instant>));
+    let (kept, asked) = (Arc::clone(&listens), Arc::new(Mutex::new(None::<Duration>)));
+    let seen = Arc::clone(&asked);
+    let (_, url) = Server::start(move |got, _| match got.body["method"].as_str() {
+        Some("initialize") => {
+            json_answer(r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}"#)
+        }
+        Some("notifications/initialized") => with_head("202 Accepted", "", ""),
+        Some(_) => {
+            *seen.lock().unwrap() = kept.lock().unwrap().map(|at| at.elapsed());
+            json_answer(RESULT)
+        }
+        None => {
+            *kept.lock().unwrap() = Some(Instant::now());
+            let head = say("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n");
+            [Step::Wait(200)].into_iter().chain(head).chain([Step::Stall]).collect()
+        }
+    })
+    .await;
+    let mut far = Far::stage(&url, PATIENCE).await;
+    far.client.send(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#).await;
+    far.client.json().await;
+    far.client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    far.call().await;
     far.leave().await;
-    assert_eq!((server.got("initialize").len(), server.got("notifications/initialized").len()), (2, 2));
-    assert_eq!(server.got("tools/call").len(), 2, "only the second was taken");
+    let waited = asked.lock().unwrap().expect("it was called before anybody listened");
+    assert!(waited >= Duration::from_millis(200), "{waited:?}");
 }
 
 #[tokio::test]
