@@ -78,7 +78,7 @@ impl Server {
                 },
             )
             .await?;
-        let attachment = of.runs.attach(opened.run).map_err(|error| OpenError::Run(error.into()))?;
+        let attachment = of.runs.attach_inside(opened.run).map_err(|error| OpenError::Run(error.into()))?;
         let run = of.local.run(of.identity, opened.run).map_err(|error| OpenError::Run(error.into()))?;
         let run = GatedRun::Inside(InsideRun {
             run,
