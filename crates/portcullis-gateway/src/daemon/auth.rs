@@ -77,18 +77,27 @@ pub(super) async fn check_host_and_origin(State(own): State<Own>, request: Reque
 }
 
 fn foreign(own: (SocketAddr, Option<&Url>), headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    let (address, named) = own;
+    // Of two, who serves the request and who looked at it may each take another one.
+    if let Some(twice) = [HOST, ORIGIN].iter().find(|name| headers.get_all(*name).iter().nth(1).is_some()) {
+        return Some(format!("the header `{twice}` occurs twice; send it once"));
+    }
     let text = |name| headers.get(name).map(|value: &axum::http::HeaderValue| value.to_str().unwrap_or("?"));
     let host = text(HOST).or_else(|| uri.authority().map(|authority| authority.as_str()));
     let host = host.unwrap_or("");
-    let (address, named) = own;
     if !is_own(address, host) && named.is_none_or(|named| authority(named) != host) {
         return Some(format!("the Host `{host}` is not this daemon; use {address}"));
     }
     let origin = text(ORIGIN)?;
-    let origin_host = origin.split_once("://").map_or("", |(_, rest)| rest);
     let is_named = named.is_some_and(|named| named.origin().ascii_serialization() == origin);
-    let is_foreign = !is_own(address, origin_host) && !is_named;
+    let is_foreign = !is_named && !is_own_origin(address, origin);
     is_foreign.then(|| format!("requests from the origin `{origin}` are refused"))
+}
+
+/// Whether a page is of the address that is listened on: on another port of the same machine it is somebody else's.
+fn is_own_origin(own: SocketAddr, origin: &str) -> bool {
+    let Ok(url) = Url::parse(origin) else { return false };
+    url.port_or_known_default() == Some(own.port()) && url.host_str().is_some_and(|host| is_own(own, host))
 }
 
 /// Host and port of an address, as a request names them.
@@ -132,6 +141,17 @@ mod tests {
         assert!(!check("127.0.0.1.evil.example", None));
         assert!(!check("127.0.0.1:7777", Some("https://evil.example")));
         assert!(!check("127.0.0.1:7777", Some("null")));
+        assert!(!check("127.0.0.1:7777", Some("http://localhost")), "another port of this machine");
+        assert!(!check("127.0.0.1:7777", Some("http://localhost:8080")));
         assert!(!check("", None));
+        for name in [HOST, ORIGIN] {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, "127.0.0.1:7777".parse().unwrap());
+            for value in ["http://127.0.0.1:7777", "http://evil.example"] {
+                headers.append(name.clone(), value.parse().unwrap());
+            }
+            let refused = foreign((own, None), &headers, &Uri::from_static("/mcp")).unwrap();
+            assert!(refused.contains("occurs twice"), "{refused}");
+        }
     }
 }

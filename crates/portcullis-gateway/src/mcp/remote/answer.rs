@@ -10,8 +10,10 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use hyper::{Response, StatusCode};
 use portcullis_wire::jsonrpc::{Id, MESSAGE_BYTES_MAX, Message, peek};
+use portcullis_wire::mcp::headers::HEADER_MISMATCH;
 use portcullis_wire::mcp::hello::read_hello;
-use portcullis_wire::mcp::{INITIALIZE, TOOLS_LIST};
+use portcullis_wire::mcp::replace::value_at;
+use portcullis_wire::mcp::{INITIALIZE, SUBSCRIPTIONS_LISTEN, TOOLS_CALL, TOOLS_LIST};
 use portcullis_wire::sse::{Event, EventDecoder};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -39,6 +41,8 @@ pub(super) struct Pending {
     pub(super) method: Option<String>,
     /// It is of a revision without sessions, in which servers ask nothing.
     pub(super) stateless: bool,
+    /// The gate has read the list of tools for it.
+    pub(super) listed: bool,
     /// Where the responses go: to the gate, or here.
     pub(super) kept: Option<Vec<Vec<u8>>>,
     /// The last id of the stream, by which it can be taken up again.
@@ -49,7 +53,7 @@ pub(super) struct Pending {
 
 impl Pending {
     pub(super) fn new(asked: Vec<Id>, method: Option<String>, stateless: bool) -> Self {
-        Self { asked, method, stateless, kept: None, last_event: None, retry_ms: None }
+        Self { asked, method, stateless, listed: false, kept: None, last_event: None, retry_ms: None }
     }
 }
 
@@ -83,13 +87,9 @@ pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Failure> {
 
 impl Shared {
     /// Reads the answer to a request until everything that was asked for was told.
-    pub(super) async fn read_answer(
-        &self,
-        answered: Answered,
-        pending: &mut Pending,
-        patience: Duration,
-    ) -> Result<(), Failure> {
+    pub(super) async fn read_answer(&self, answered: Answered, pending: &mut Pending) -> Result<(), Failure> {
         let Answered { response, sender } = answered;
+        let patience = self.patience;
         match kind(response.headers())? {
             Kind::Json => {
                 let body = timeout(patience, collect(response, MESSAGE_BYTES_MAX)).await;
@@ -99,7 +99,9 @@ impl Shared {
             }
             Kind::Stream => {
                 let mut body = response.into_body();
-                self.read_stream(&mut body, pending, Some(patience)).await?;
+                // Who listens for changes hears nothing for as long as nothing changes.
+                let listens = pending.method.as_deref() == Some(SUBSCRIPTIONS_LISTEN);
+                self.read_stream(&mut body, pending, (!listens).then_some(patience)).await?;
                 if pending.asked.is_empty() {
                     let connections = std::sync::Arc::clone(&self.connections);
                     tokio::spawn(async move {
@@ -244,6 +246,10 @@ impl Shared {
             Ok(Message::Response { id: answers, error: Some(_), .. }) if answers == *id => {}
             _ => return Err(failure),
         }
+        let calls = pending.stateless && pending.method.as_deref() == Some(TOOLS_CALL);
+        if calls && !pending.listed && misses_headers(&line) {
+            return Err(Failure::HeadersMissing);
+        }
         if failure.is_refusal() {
             self.gate.to_server.translation.refused(id).await;
         }
@@ -252,6 +258,12 @@ impl Shared {
             _ => Err(failure),
         }
     }
+}
+
+/// Whether an error says that headers differ from the body, or are missing.
+fn misses_headers(line: &[u8]) -> bool {
+    let code = value_at(line, &["error", "code"]).ok().flatten();
+    code.is_some_and(|code| code.get() == HEADER_MISMATCH.to_string())
 }
 
 /// Whether this is how servers on the official SDKs' examples say, with status 400, that they do not know a session. It

@@ -26,6 +26,9 @@ pub(super) enum Failure {
     /// It says that it does not know the session, and took no request.
     #[error("refused the request with HTTP status 400: it does not know this session")]
     SessionUnknown,
+    /// It says that headers are missing, and took no request.
+    #[error("refused the request with HTTP status 400: headers differ from its body")]
+    HeadersMissing,
     /// It does not know the session any more, and a new one could not be opened.
     #[error("no longer knows this session, and no new one could be opened: {0}")]
     SessionLost(String),
@@ -74,6 +77,7 @@ impl Failure {
             | Self::Unauthorised { .. }
             | Self::Redirected
             | Self::SessionUnknown
+            | Self::HeadersMissing
             | Self::SessionLost(_) => OutcomeStatus::Error,
             _ => OutcomeStatus::Unknown,
         }

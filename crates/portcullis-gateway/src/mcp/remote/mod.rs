@@ -2,7 +2,7 @@
 //!
 //! To the gate, the server is what every server is: lines in, lines out. Each line of the gate is posted, and each
 //! message of the answers becomes a line. Nothing is posted twice, except to a server that has said that it did not take
-//! it: it does not know the session, or sends its clients from `/mcp` to `/mcp/`.
+//! it: it does not know the session, misses a header, or sends its clients from `/mcp` to `/mcp/`.
 //!
 //! Both generations of the transport are spoken, by what each message says of itself: with sessions, a stream of the
 //! server's own messages and streams that can be taken up again (up to 2025-11-25), or without (from 2026-07-28), where a
@@ -15,6 +15,7 @@ mod answer;
 mod connections;
 mod failure;
 mod listening;
+mod repeated;
 pub(super) mod request;
 mod session;
 
@@ -27,7 +28,7 @@ use hyper::header::{HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
 use hyper::{Method, Response, StatusCode};
 use portcullis_wire::framing::LineSplitter;
 use portcullis_wire::jsonrpc::{Id, Message, peek};
-use portcullis_wire::mcp::{CANCELLED, INITIALIZE, INITIALIZED, SUBSCRIPTIONS_LISTEN, cancelled_request};
+use portcullis_wire::mcp::{CANCELLED, INITIALIZE, INITIALIZED, cancelled_request};
 use tokio::io::{AsyncRead, AsyncReadExt as _, DuplexStream};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
@@ -351,6 +352,12 @@ impl Shared {
         if !of_session || answered.response.status() != StatusCode::NOT_FOUND {
             match self.answered(answered, pending, sent).await {
                 Err(Failure::SessionUnknown) if of_session => {}
+                Err(Failure::HeadersMissing) => {
+                    let sent = self.with_listed_headers(sent).await?;
+                    pending.listed = true;
+                    let answered = self.send(&sent).await?;
+                    return self.answered(answered, pending, &sent).await;
+                }
                 done => return done,
             }
         }
@@ -487,9 +494,7 @@ impl Shared {
                     let id = session_id(&answered.response)?;
                     self.session().begin(id, sent.body.clone());
                 }
-                let listens = pending.method.as_deref() == Some(SUBSCRIPTIONS_LISTEN);
-                let patience = if listens { Duration::from_secs(u64::from(u32::MAX)) } else { self.patience };
-                self.read_answer(answered, pending, patience).await
+                self.read_answer(answered, pending).await
             }
             _ => self.read_error(answered, pending).await,
         }

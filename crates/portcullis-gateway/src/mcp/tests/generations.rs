@@ -136,3 +136,43 @@ async fn a_client_without_sessions_uses_a_far_server_of_sessions() {
     assert_eq!(carried_out.body["params"], json!({"name": "read_file", "arguments": {}}));
     assert_eq!(carried_out.header("mcp-protocol-version"), Some("2025-06-18"));
 }
+
+#[tokio::test]
+async fn a_call_that_lacks_a_header_is_made_again_with_what_the_list_asks_for() {
+    let tool = json!({
+        "name": "read_file",
+        "inputSchema": {"type": "object", "properties": {"p": {"type": "string", "x-mcp-header": "Path"}}},
+    });
+    let (server, url) = Server::start(move |got, _| match got.body["method"].as_str() {
+        Some("tools/list") if got.body["params"].get("cursor").is_none() => {
+            json_answer(&result(&got.body["id"], &json!({"resultType": "complete", "tools": [], "nextCursor": "2"})))
+        }
+        Some("tools/list") => {
+            json_answer(&result(&got.body["id"], &json!({"resultType": "complete", "tools": [tool]})))
+        }
+        _ if got.header("mcp-param-path").is_some() => {
+            json_answer(&result(&got.body["id"], &json!({"resultType": "complete", "content": []})))
+        }
+        _ => {
+            let error = json!({"jsonrpc": "2.0", "id": got.body["id"], "error": {"code": -32020, "message": "headers"}});
+            with_head("400 Bad Request", "content-type: application/json\r\n", &error.to_string())
+        }
+    })
+    .await;
+    let mut far = Far::stage(&url, PATIENCE).await;
+    let params = json!({"name": "read_file", "arguments": {"p": "/a"}});
+    far.client.send(&stateless(1, "tools/call", params.clone())).await;
+    assert_eq!(far.client.json().await["result"]["content"], json!([]));
+    // From then on the headers are known.
+    far.client.send(&stateless(2, "tools/call", params)).await;
+    assert_eq!(far.client.json().await["id"], 2);
+    // A header that is never right is the client's to know.
+    far.client.send(&stateless(3, "tools/call", json!({"name": "other", "arguments": {}}))).await;
+    assert_eq!(far.client.json().await["error"]["code"], -32020);
+    assert_eq!(far.daemon.asked("/actions").len(), 3);
+    far.leave().await;
+    let made: Vec<Option<String>> =
+        server.got("tools/call").iter().map(|got| got.header("mcp-param-path").map(str::to_owned)).collect();
+    assert_eq!(made, [None, Some("/a".to_owned()), Some("/a".to_owned()), None, None]);
+    assert_eq!(server.got("tools/list").len(), 4);
+}
