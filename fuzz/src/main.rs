@@ -26,7 +26,8 @@ type Target = fn(&[u8]);
 ///
 /// The readers of effects: every effect stands in the text. Policies and the main file of a bundle: what is too large or
 /// too deep is refused before a parser sees it, and the rest is a bundle or a list of mistakes. `json` is hook inputs of
-/// each agent, and with them JSON that must not be readable in two ways. `stream` is what an MCP server sends over HTTP. `leaves` and `detect`: what is found is a range of characters.
+/// each agent, and with them JSON that must not be readable in two ways. `stream` is what an MCP server sends over HTTP,
+/// and `generations` what client and server of two generations of MCP say to each other. `leaves` and `detect`: what is found is a range of characters.
 const TARGETS: &[(&str, Target)] = &[
     ("sql", |bytes| read(bytes, sql::read)),
     ("shell", |bytes| read(bytes, shell::read)),
@@ -39,6 +40,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("bundle", bundles::main_file),
     ("json", inputs::hooks),
     ("stream", inputs::stream),
+    ("generations", inputs::generations),
     ("leaves", results::leaves),
     ("detect", results::detect),
 ];

@@ -60,6 +60,7 @@ const TARGETS: &[(&str, &[&str])] = &[
     ("bundle", &["toml"]),
     ("json", &["json"]),
     ("stream", &["json"]),
+    ("generations", &["json"]),
     ("leaves", &["email", "json"]),
     ("detect", &["email"]),
 ];

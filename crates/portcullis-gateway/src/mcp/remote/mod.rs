@@ -28,7 +28,7 @@ use hyper::header::{HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
 use hyper::{Method, Response, StatusCode};
 use portcullis_wire::framing::LineSplitter;
 use portcullis_wire::jsonrpc::{Id, Message, peek};
-use portcullis_wire::mcp::{CANCELLED, INITIALIZE, INITIALIZED, cancelled_request};
+use portcullis_wire::mcp::{CANCELLED, INITIALIZE, INITIALIZED, SUBSCRIPTIONS_LISTEN, cancelled_request};
 use tokio::io::{AsyncRead, AsyncReadExt as _, DuplexStream};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
@@ -223,6 +223,8 @@ struct Posting {
     cancellable: HashMap<Id, AbortHandle>,
     /// The stream of the server's own messages.
     listening: Option<AbortHandle>,
+    /// Streams that are open for as long as they are listened to.
+    subscriptions: Vec<AbortHandle>,
 }
 
 /// Posts lines until the gate closes its end.
@@ -240,9 +242,7 @@ async fn pump(shared: Arc<Shared>, mut from_gate: impl AsyncRead + Unpin) {
             }
         }
     }
-    if let Some(listening) = posting.listening.take() {
-        listening.abort();
-    }
+    posting.listening.iter().chain(&posting.subscriptions).for_each(AbortHandle::abort);
     // What the server still works on is worth recording.
     let answers = async { while posting.tasks.join_next().await.is_some() {} };
     let _ = timeout(LAST_ANSWERS, answers).await;
@@ -276,6 +276,7 @@ async fn post(shared: &Arc<Shared>, posting: &mut Posting, body: Bytes) {
     };
     let stateless = sent.mirrored.is_some();
     let opens = sent.method.as_deref() == Some(INITIALIZED) && !stateless;
+    let listens = sent.method.as_deref() == Some(SUBSCRIPTIONS_LISTEN);
     let ids = sent.asked.clone();
     let work = Arc::clone(shared).exchange(sent);
     if ids.is_empty() {
@@ -295,6 +296,10 @@ async fn post(shared: &Arc<Shared>, posting: &mut Posting, body: Bytes) {
         return;
     }
     let task = posting.tasks.spawn(work);
+    if listens {
+        posting.subscriptions.retain(|open| !open.is_finished());
+        posting.subscriptions.push(task.clone());
+    }
     if stateless {
         posting.cancellable.extend(ids.into_iter().map(|id| (id, task.clone())));
     }
@@ -492,6 +497,10 @@ impl Shared {
             StatusCode::OK => {
                 if is_hello {
                     let id = session_id(&answered.response)?;
+                    if pending.kept.is_none() {
+                        // Of two sessions of one client, only the later one is used.
+                        self.take_leave().await;
+                    }
                     self.session().begin(id, sent.body.clone());
                 }
                 self.read_answer(answered, pending).await

@@ -20,10 +20,10 @@ use crate::jsonrpc::{
 use crate::mcp::elicitation::ELICITATION_CREATE;
 use crate::mcp::replace::{CANCELLED_ID, replace_at};
 use crate::mcp::{
-    CANCELLED, DISCOVER, INITIALIZE, LOG_MESSAGE, META_LOG_LEVEL, META_SERVER_INFO, META_SUBSCRIPTION, PING,
-    PROMPTS_GET, RESOURCES_READ, RESOURCES_SUBSCRIBE, RESOURCES_UNSUBSCRIBE, RESOURCES_UPDATED, ROOTS_LIST,
-    SAMPLING_CREATE, SET_LEVEL, SUBSCRIPTIONS_ACKNOWLEDGED, SUBSCRIPTIONS_LISTEN, TOOLS_CALL, TOOLS_LIST,
-    V_2026_07_28, cancelled_request,
+    CANCELLED, DISCOVER, INITIALIZE, LOG_MESSAGE, META_CLIENT_CAPABILITIES, META_LOG_LEVEL, META_SERVER_INFO,
+    META_SUBSCRIPTION, PING, PROMPTS_GET, RESOURCES_READ, RESOURCES_SUBSCRIBE, RESOURCES_UNSUBSCRIBE,
+    RESOURCES_UPDATED, ROOTS_LIST, SAMPLING_CREATE, SET_LEVEL, SUBSCRIPTIONS_ACKNOWLEDGED,
+    SUBSCRIPTIONS_LISTEN, TOOLS_CALL, TOOLS_LIST, V_2026_07_28, cancelled_request,
 };
 
 /// Calls that wait for an answer of the client; the oldest is given up for a new one.
@@ -65,6 +65,8 @@ struct Open {
     /// What a call says that is made again, to be compared.
     said: Option<Value>,
     logs: bool,
+    /// What the client can be asked.
+    can: Vec<&'static str>,
     /// What the server asks, oldest first: its ids as written, and its requests.
     questions: VecDeque<(Box<RawValue>, Value)>,
     parked: bool,
@@ -198,6 +200,7 @@ impl Downwards {
             method: method.to_owned(),
             said: matches!(method, TOOLS_CALL | PROMPTS_GET | RESOURCES_READ).then_some(said.call),
             logs,
+            can: said.can,
             questions: VecDeque::new(),
             parked: false,
             answer: None,
@@ -426,6 +429,9 @@ impl Downwards {
                 "the client speaks a revision in which a question belongs to a call, and it cannot be told to which this belongs",
             );
         };
+        if !open.can.contains(&method) {
+            return refused(METHOD_NOT_FOUND, "the client says that it cannot answer this");
+        }
         open.questions.push_back((id.to_owned(), json!({"method": method, "params": params})));
         let at = at.clone();
         match open.parked || open.questions.len() > 1 {
@@ -482,6 +488,8 @@ struct Said {
     /// Its parameters, without what a retry adds.
     call: Value,
     level: Option<String>,
+    /// What the client can be asked.
+    can: Vec<&'static str>,
     state: Option<String>,
     /// Answers to what was asked, as written.
     answers: BTreeMap<String, String>,
@@ -491,10 +499,16 @@ impl Said {
     fn of(params: &RawValue) -> Result<Self, fields::FieldError> {
         let [meta, state, answers] =
             fields::read(params.get(), &["_meta", "requestState", "inputResponses"])?;
-        let [level] = match fields::present(meta) {
-            Some(meta) => fields::read(meta.get(), &[META_LOG_LEVEL])?,
-            None => [None],
+        let [level, capabilities] = match fields::present(meta) {
+            Some(meta) => fields::read(meta.get(), &[META_LOG_LEVEL, META_CLIENT_CAPABILITIES])?,
+            None => [None, None],
         };
+        let capabilities = match fields::present(capabilities) {
+            Some(capabilities) => fields::read(capabilities.get(), &["elicitation", "sampling", "roots"])?,
+            None => [None; 3],
+        };
+        let methods = [ELICITATION_CREATE, SAMPLING_CREATE, ROOTS_LIST];
+        let can = methods.into_iter().zip(capabilities).filter(|(_, can)| fields::present(*can).is_some());
         let answers = match fields::present(answers) {
             Some(answers) => fields::read_with_rest::<0>(answers.get(), &[])?.1,
             None => Vec::new(),
@@ -504,6 +518,7 @@ impl Said {
             RawValue::from_string(call).map_err(|error| fields::FieldError::Json(error.to_string()))?;
         Ok(Self {
             call: fields::value(&call)?,
+            can: can.map(|(method, _)| method).collect(),
             level: fields::present(level).map(|level| level.get().to_owned()),
             state: state.and_then(fields::string).map(std::borrow::Cow::into_owned),
             answers: answers.into_iter().map(|(name, answer)| (name, answer.get().to_owned())).collect(),

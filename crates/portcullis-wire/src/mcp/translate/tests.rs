@@ -142,6 +142,12 @@ fn new_meta() -> Value {
     })
 }
 
+/// The same of a client that shows its roots as well.
+fn with_roots(mut call: Value) -> Value {
+    call["params"]["_meta"][META_CLIENT_CAPABILITIES] = json!({"roots": {}});
+    call
+}
+
 /// A client without sessions before a server of sessions, once they have met.
 fn down() -> Between {
     let mut between = Between::new();
@@ -299,6 +305,7 @@ fn a_call_whose_question_is_not_answered_fails_with_words() {
     between.server(result(9, needs("roots/list")));
     let given_up = between.client(note(CANCELLED, json!({"requestId": 9})));
     assert_eq!(given_up.to_server, [note(CANCELLED, json!({"requestId": 9}))]);
+    assert_eq!(given_up.to_client.len(), 2, "{given_up:?}");
     assert_eq!(between.0.lost(&Id::Integer(9), false, "x").lost.len(), 1);
 }
 
@@ -394,8 +401,14 @@ fn a_question_of_a_session_waits_for_the_call_to_be_made_again() {
     assert!(told["error"]["message"].as_str().unwrap().contains("used before"), "{told}");
     assert_eq!(between.tells(result(2, json!({"content": []})))["id"], 3);
 
+    // What the client cannot do it is not asked for.
+    between.sends(call(4, json!({})));
+    let refused = between.server(request("x", "roots/list", json!({})));
+    assert_eq!((&refused.to_server[0]["error"]["code"], refused.to_client.len()), (&json!(-32601), 0));
+    between.tells(result(4, json!({"content": []})));
+
     // Other arguments than those of the call that waits go nowhere, and the server is told.
-    between.sends(call(5, json!({})));
+    between.sends(with_roots(call(5, json!({}))));
     let state = between.tells(request("r", "roots/list", json!({})))["result"]["requestState"].clone();
     let other = between.client(call(
         6,

@@ -148,7 +148,7 @@ impl Upwards {
             Message::Request { id, id_raw, method, params } => {
                 Some(check_id(&id, id_raw).unwrap_or_else(|| self.request(line, id, id_raw, &method, params)))
             }
-            Message::Notification { method, params } => self.notification(&method, params),
+            Message::Notification { method, params } => self.notification(line, &method, params),
             Message::Response { id: Id::String(id), result, error } => {
                 let question = self.questions.remove(id.as_ref())?;
                 Some(self.answered(question, result, error))
@@ -228,7 +228,7 @@ impl Upwards {
         Turn::server(sent)
     }
 
-    fn notification(&mut self, method: &str, params: Option<&RawValue>) -> Option<Turn> {
+    fn notification(&mut self, line: &[u8], method: &str, params: Option<&RawValue>) -> Option<Turn> {
         match method {
             INITIALIZED => Some(match self.lists.take() {
                 None => Turn::nothing(),
@@ -240,9 +240,14 @@ impl Upwards {
                 let id = cancelled_request(params)?;
                 let call = self.calls.remove(&id)?;
                 let withdrawn = self.withdraw(&id);
-                let at = call.at?;
-                self.again.remove(&at);
-                Some(Turn::server(cancelled(&at)).and(withdrawn))
+                let told = match call.at {
+                    Some(at) => {
+                        self.again.remove(&at);
+                        cancelled(&at)
+                    }
+                    None => line.to_vec(),
+                };
+                Some(Turn::server(told).and(withdrawn))
             }
             _ => None,
         }
