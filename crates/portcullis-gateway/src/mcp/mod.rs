@@ -42,7 +42,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_core::id::RunId;
-use tokio::io::AsyncRead;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -207,30 +207,61 @@ pub struct Ended {
     pub signal: Option<StopSignal>,
 }
 
-/// Opens a run, starts the server or prepares to speak to it, and relays between it and the client on standard input and
-/// output until either goes away or a signal arrives. The process should exit afterwards, without waiting for standard input.
+/// A client, and what has the gate end before the client does.
+#[derive(Debug)]
+pub struct ClientEnds<R, W, S> {
+    /// What the client says.
+    pub input: R,
+    /// What is said to it.
+    pub output: W,
+    /// Ends the gate in good order.
+    pub stop: S,
+}
+
+/// Relays between the server and a client on standard input and output, until either goes away or a signal arrives. The
+/// process should exit afterwards, without waiting for standard input.
 ///
 /// # Errors
 /// [`GateError`]. The server is not started unless the run is open.
 pub async fn run(options: GateOptions) -> Result<Ended, GateError> {
+    // Before anything is started that a signal should end in good order.
+    let mut signals = StopSignals::listen().map_err(GateError::Signals)?;
+    let client = ClientEnds { input: stdin::reader(), output: tokio::io::stdout(), stop: signals.next() };
+    relay(options, client).await
+}
+
+/// Opens a run, starts the server or prepares to speak to it, and relays between it and the client until either goes away
+/// or the gate is stopped.
+///
+/// # Errors
+/// [`GateError`]. The server is not started unless the run is open.
+pub async fn relay<R, W, S>(options: GateOptions, client: ClientEnds<R, W, S>) -> Result<Ended, GateError>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+    S: Future<Output = StopSignal>,
+{
     if matches!(&options.server_at, ServerAt::Command(command) if command.is_empty()) {
         return Err(GateError::NoCommand);
     }
-    // Before anything is started that a signal should end in good order.
-    let signals = StopSignals::listen().map_err(GateError::Signals)?;
     let run = open_run(&options).await?;
     match &options.server_at {
-        ServerAt::Command(command) => in_front_of_command(&options, command, run, signals).await,
-        ServerAt::Address(server) => in_front_of_address(&options, server, run, signals).await,
+        ServerAt::Command(command) => in_front_of_command(&options, command, run, client).await,
+        ServerAt::Address(server) => in_front_of_address(&options, server, run, client).await,
     }
 }
 
-async fn in_front_of_command(
+async fn in_front_of_command<R, W, S>(
     options: &GateOptions,
     command: &[OsString],
     run: Run,
-    mut signals: StopSignals,
-) -> Result<Ended, GateError> {
+    client: ClientEnds<R, W, S>,
+) -> Result<Ended, GateError>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+    S: Future<Output = StopSignal>,
+{
     let (server, known_as) = (options.server_at.name(), options.server_at.known_as());
     let opened = run.opened();
     let confined =
@@ -251,29 +282,33 @@ async fn in_front_of_command(
     };
     // A server that says it is one of these, and does not run contained, is another than was meant.
     let uncontained = if confined.is_some() { Vec::new() } else { opened.contained_servers };
-    let to_client = LineWriter::new(tokio::io::stdout());
+    let to_client = LineWriter::new(client.output);
     let run = GatedRun::Socket(run);
     let to_server = ToServer::new(LineWriter::new(input), Unmatched::Refuse);
     let gate = Gate::new(run, known_as.clone(), server.clone(), to_client, to_server, uncontained);
     let gate = Arc::new(gate);
-    let ended =
-        conduct(&gate, upstream::pump(&gate, stdin::reader()), output, signals.next(), &mut child, &server)
-            .await;
+    let heard = upstream::pump(&gate, client.input);
+    let ended = conduct(&gate, heard, output, client.stop, &mut child, &server).await;
     if let Some(confined) = &confined {
         confined.report(&gate.run, &known_as).await;
     }
     end(&gate, ended).await
 }
 
-async fn in_front_of_address(
+async fn in_front_of_address<R, W, S>(
     options: &GateOptions,
     server: &RemoteServer,
     run: Run,
-    mut signals: StopSignals,
-) -> Result<Ended, GateError> {
+    client: ClientEnds<R, W, S>,
+) -> Result<Ended, GateError>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+    S: Future<Output = StopSignal>,
+{
     let (name, known_as) = (options.server_at.name(), options.server_at.known_as());
     let pipe = remote::pipe();
-    let to_client = LineWriter::new(tokio::io::stdout());
+    let to_client = LineWriter::new(client.output);
     let uncontained = run.opened().contained_servers;
     let run = GatedRun::Socket(run);
     let to_server = ToServer::new(LineWriter::new(pipe.input), Unmatched::Refuse);
@@ -291,15 +326,8 @@ async fn in_front_of_address(
             return Err(GateError::Unreachable { server: name, why });
         }
     };
-    let ended = conduct(
-        &gate,
-        upstream::pump(&gate, stdin::reader()),
-        pipe.output,
-        signals.next(),
-        &mut remote,
-        &name,
-    )
-    .await;
+    let heard = upstream::pump(&gate, client.input);
+    let ended = conduct(&gate, heard, pipe.output, client.stop, &mut remote, &name).await;
     end(&gate, ended).await
 }
 

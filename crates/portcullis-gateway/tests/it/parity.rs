@@ -1,7 +1,15 @@
 //! The same actions through every surface: the same verdicts, for the same reasons.
 //!
 //! `parity/actions.jsonl` has one action a line: the tool and the arguments in the words of bundles, the verdict, and the rule
-//! that decides. How each agent would say it is written here a second time, independently of the adapters.
+//! that decides; of some also what the tool answers, and what is made of that. Other lines are what servers list. How each
+//! agent would say it is written here a second time, independently of the adapters. What a surface cannot express is
+//! counted, with the reason.
+
+mod far;
+mod hostile;
+mod table;
+mod through;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,213 +17,68 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use portcullis_core::event::{EventBody, Place};
-use portcullis_core::finding::Finding;
 use portcullis_core::verdict::Verdict;
-use portcullis_gateway::api::{OpenRun, ProposeAction};
 use portcullis_session::{policy, shipped};
 use portcullis_sim::replay::{self, Item, Options, Source};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
-use crate::daemon::{Daemon, events};
+use crate::daemon::Daemon;
+use table::{Action, Listing, Row, beside, rows};
+use through::{Judged, LISTS_MAX, Mcp, Through, list_line, result_line};
 
 const PROJECT: &str = "/home/dev/shop";
 const HOME: &str = "/home/dev";
-/// Fewest actions that each agent has a tool for.
-const ACTIONS_MIN: usize = 60;
+const AGENTS: [&str; 6] = ["claude-code", "gemini-cli", "codex", "cursor", "copilot-cli", "opencode"];
+/// Fewest rows of the table.
+const ROWS_MIN: usize = 200;
+/// How many rows are on their way at a time.
+const AT_ONCE: usize = 24;
 
-#[derive(Deserialize)]
-struct Action {
-    tool: String,
-    arguments: Value,
-    verdict: Verdict,
-    rule: Option<String>,
-}
-
-/// What was judged, in words that do not depend on ids, times and places in a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Judged {
-    verdict: Verdict,
-    findings: Vec<String>,
-}
-
-fn judged(verdict: Verdict, findings: &[Finding]) -> Judged {
-    let words = |finding: &Finding| {
-        let verdict = finding.effective().as_str();
-        format!("{verdict} {}: {} {:?}", finding.rule, finding.message, finding.resources)
-    };
-    Judged { verdict, findings: findings.iter().map(words).collect() }
-}
-
-fn actions() -> Vec<Action> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/parity/actions.jsonl");
-    let text = fs::read_to_string(file).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
-}
-
-/// The shipped bundle of a developer's machine, which answers what is held at once.
-fn bundle() -> BTreeMap<String, Vec<u8>> {
+/// The shipped bundle of a developer's machine, which answers what is held at once, with tools of servers.
+fn bundle(far: &str) -> BTreeMap<String, Vec<u8>> {
     let mut files: BTreeMap<String, Vec<u8>> = shipped::developer_bundle();
-    let main = files.get_mut("portcullis.toml").unwrap();
-    let text = String::from_utf8(main.clone()).unwrap();
+    let mut change = |name: &str, changes: &[(&str, &str)]| {
+        let file = files.get_mut(name).unwrap();
+        let mut text = String::from_utf8(file.clone()).unwrap();
+        for (from, to) in changes {
+            assert!(text.contains(from), "{name} has no {from}");
+            text = text.replacen(from, to, 1);
+        }
+        *file = text.into_bytes();
+    };
     // `check` has no surface that would name the folders.
     let folders = format!("[effects]\nworkspace = \"{PROJECT}\"\nhome = \"{HOME}\"");
-    let text = text.replace("approval_wait_s = 20", "approval_wait_s = 0");
-    *main = text.replacen("[effects]", &folders, 1).into_bytes();
+    let servers =
+        ["json", "events"].map(|name| format!("[server.{name}]\nurl = \"{far}/{name}\"\n")).concat();
+    let servers = format!("{servers}\n[access]");
+    change(
+        "portcullis.toml",
+        &[("approval_wait_s = 20", "approval_wait_s = 0"), ("[effects]", &folders), ("[access]", &servers)],
+    );
+    change("policies/developer.toml", &[("\"PLAN\"]", "\"PLAN\", \"QUERY_DB\", \"SEND_EMAIL\", \"PAY\"]")]);
+    files.insert("tools/servers.toml".into(), fs::read(beside("servers.toml")).unwrap());
+    files.insert("access/servers.cedar".into(), fs::read(beside("servers.cedar")).unwrap());
     files
 }
 
-/// Gives arguments other names.
-fn renamed(arguments: &Value, names: &[(&str, &str)]) -> Value {
-    let name = |name: &String| {
-        names.iter().find(|(ours, _)| ours == name).map_or(name.clone(), |(_, theirs)| (*theirs).into())
-    };
-    arguments
-        .as_object()
-        .unwrap()
-        .iter()
-        .map(|(key, value)| (name(key), value.clone()))
-        .collect::<Map<_, _>>()
-        .into()
-}
-
-/// What an agent calls an action; `None` if it has no such tool.
-fn theirs(agent: &str, action: &Action) -> Option<(&'static str, Value)> {
-    let (tool, names): (&str, &[(&str, &str)]) = match (agent, action.tool.as_str()) {
-        (_, "do_something") => ("do_something", &[]),
-        ("claude-code", "Bash") | ("codex", "Bash") | ("copilot-cli", "Bash") => ("Bash", &[]),
-        ("claude-code", "Read") => ("Read", &[]),
-        ("claude-code", "Write") => ("Write", &[]),
-        ("claude-code", "Edit") => ("Edit", &[]),
-        ("claude-code", "Glob") | ("copilot-cli", "Glob") => ("Glob", &[]),
-        ("claude-code", "Grep") | ("copilot-cli" | "cursor", "Grep") => ("Grep", &[]),
-        ("claude-code", "LS") => ("LS", &[]),
-        ("claude-code" | "copilot-cli" | "cursor", "WebFetch") => ("WebFetch", &[]),
-        ("claude-code" | "copilot-cli", "WebSearch") => ("WebSearch", &[]),
-        ("claude-code", "ApplyPatch") => ("ApplyPatch", &[]),
-        ("claude-code", "Delete") => ("Delete", &[]),
-        ("gemini-cli", "Bash") => ("run_shell_command", &[]),
-        ("gemini-cli", "Read") => ("read_file", &[]),
-        ("gemini-cli", "Write") => ("write_file", &[]),
-        ("gemini-cli", "Edit") => ("replace", &[]),
-        ("gemini-cli", "Glob") => ("glob", &[("path", "dir_path")]),
-        ("gemini-cli", "Grep") => ("grep_search", &[("path", "dir_path"), ("glob", "include_pattern")]),
-        ("gemini-cli", "LS") => ("list_directory", &[("path", "dir_path")]),
-        ("gemini-cli", "WebFetch") => ("web_fetch", &[("url", "prompt")]),
-        ("gemini-cli", "WebSearch") => ("google_web_search", &[]),
-        ("codex", "Read") => ("read_file", &[]),
-        ("codex", "Grep") => ("grep_files", &[("glob", "include")]),
-        ("codex", "LS") => ("list_dir", &[("path", "dir_path")]),
-        ("codex", "ApplyPatch") => ("apply_patch", &[("patch", "command")]),
-        ("cursor", "Bash") => ("Shell", &[]),
-        ("cursor", "Read") => ("Read", &[("file_path", "path")]),
-        ("cursor", "Write") => ("Write", &[("file_path", "path"), ("content", "contents")]),
-        ("cursor", "Edit") => ("StrReplace", &[("file_path", "path")]),
-        ("cursor", "Glob") => ("Glob", &[("pattern", "glob_pattern"), ("path", "target_directory")]),
-        ("cursor", "LS") => ("LS", &[("path", "target_directory")]),
-        ("cursor", "WebSearch") => ("WebSearch", &[("query", "search_term")]),
-        ("cursor", "Delete") => ("Delete", &[("file_path", "path")]),
-        ("copilot-cli", "Read") => ("Read", &[("file_path", "path")]),
-        ("copilot-cli", "Write") => ("Write", &[("file_path", "path"), ("content", "file_text")]),
-        ("copilot-cli", "Edit") => {
-            ("Edit", &[("file_path", "path"), ("old_string", "old_str"), ("new_string", "new_str")])
-        }
-        ("copilot-cli", "ApplyPatch") => ("Edit", &[("patch", "input")]),
-        ("opencode", "Bash") => ("bash", &[]),
-        ("opencode", "Read") => ("read", &[("file_path", "filePath")]),
-        ("opencode", "Write") => ("write", &[("file_path", "filePath")]),
-        ("opencode", "Edit") => {
-            ("edit", &[("file_path", "filePath"), ("old_string", "oldString"), ("new_string", "newString")])
-        }
-        ("opencode", "Glob") => ("glob", &[]),
-        ("opencode", "Grep") => ("grep", &[("glob", "include")]),
-        ("opencode", "LS") => ("list", &[]),
-        ("opencode", "WebFetch") => ("webfetch", &[]),
-        ("opencode", "WebSearch") => ("websearch", &[]),
-        ("opencode", "ApplyPatch") => ("apply_patch", &[("patch", "patchText")]),
-        _ => return None,
-    };
-    Some((tool, renamed(&action.arguments, names)))
-}
-
-/// The event before a call, as an agent tells it.
-fn event(agent: &str, session: &str, tool: &str, arguments: &Value) -> String {
-    let (name, field) = match agent {
-        "gemini-cli" => ("BeforeTool", "session_id"),
-        "cursor" => ("preToolUse", "conversation_id"),
-        "opencode" => ("tool.execute.before", "session_id"),
-        _ => ("PreToolUse", "session_id"),
-    };
-    json!({field: session, "hook_event_name": name, "cwd": PROJECT, "tool_name": tool, "tool_input": arguments})
-        .to_string()
-}
-
-/// Runs through the daemon, under the bundle.
-struct Through {
-    daemon: Daemon,
-    bundle: String,
-}
-
-impl Through {
-    fn open(&self, surface: &str, session: &str) -> OpenRun {
-        OpenRun {
-            surface: surface.into(),
-            session: Some(session.into()),
-            bundle: Some(self.bundle.clone()),
-            rejoin: true,
-            place: Some(Place { workspace: Some(PROJECT.into()), home: Some(HOME.into()), gate: None }),
-            ..OpenRun::default()
-        }
-    }
-
-    async fn v1(&self, number: usize, action: &Action) -> Judged {
-        let client = self.daemon.agent();
-        let run = client.open_run(&self.open("http", &format!("v1-{number}"))).await.unwrap().run;
-        let proposal = ProposeAction {
-            tool: Some(action.tool.clone()),
-            arguments: action.arguments.clone(),
-            directory: Some(PROJECT.into()),
-            ..ProposeAction::default()
-        };
-        let proposed = client.propose(run, &proposal).await.unwrap();
-        judged(proposed.judged().verdict, &proposed.judged().findings)
-    }
-
-    /// What the record says after an agent's hook has asked.
-    async fn hook(&self, agent: &str, number: usize, tool: &str, arguments: &Value) -> Judged {
-        let session = format!("{agent}-{number}");
-        let mut asked = json!({
-            "input": event(agent, &session, tool, arguments), "bundle": self.bundle, "workspace": PROJECT,
-            "home": HOME, "uncontained": true,
-        });
-        if agent != "claude-code" {
-            asked["agent"] = agent.into();
-        }
-        let (status, answer) = self.daemon.requests().post("/v1/hook", &asked).await;
-        assert_eq!((status, answer["exit"].as_u64()), (200, Some(0)), "{agent} {tool}: {answer}");
-        let client = self.daemon.agent();
-        let run = client.open_run(&self.open("hook", &session)).await.unwrap().run;
-        let page = client.events_joined(&run.to_string(), 0, 1_000).await.unwrap();
-        let verdicts: Vec<Judged> = events(&page.lines)
-            .into_iter()
-            .filter_map(|event| match event.body {
-                EventBody::Verdict(record) => Some(judged(record.verdict, &record.findings)),
-                _ => None,
-            })
-            .collect();
-        let [verdict] = verdicts.try_into().unwrap_or_else(|other| panic!("{agent} {tool}: {other:?}"));
-        verdict
+/// Writes a bundle into a folder.
+fn write(folder: &Path, files: &BTreeMap<String, Vec<u8>>) {
+    for (path, bytes) in files {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
     }
 }
 
 /// What `portcullis check` makes of a record of these actions, one a run: the verdict and the rule that decides.
-fn checked(files: &BTreeMap<String, Vec<u8>>, actions: &[Action]) -> Vec<(Verdict, Option<String>)> {
-    let record = |action: &Action| {
+fn checked(files: &BTreeMap<String, Vec<u8>>, actions: &[&Action]) -> Vec<(Verdict, Option<String>)> {
+    let record = |action: &&Action| {
         let arguments = action.arguments.to_string();
         let call =
             json!({"id": "c", "type": "function", "function": {"name": action.tool, "arguments": arguments}});
-        json!({"messages": [{"role": "user", "content": "Go on."}, {"role": "assistant", "content": null, "tool_calls": [call]}]})
+        json!({"messages": [{"role": "user", "content": action.user.as_deref().unwrap_or("Go on.")}, {"role": "assistant", "content": null, "tool_calls": [call]}]})
             .to_string()
     };
     let text: Vec<String> = actions.iter().map(record).collect();
@@ -233,43 +96,184 @@ fn checked(files: &BTreeMap<String, Vec<u8>>, actions: &[Action]) -> Vec<(Verdic
     found
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_surface_judges_the_same_action_alike() {
-    let folder = tempfile::tempdir().unwrap();
-    let files = bundle();
-    for (path, bytes) in &files {
-        let path = folder.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
+/// What the scripted server answers to a request of a row.
+fn answer_of(rows: &[Row], wanted: u64, request: &Value) -> String {
+    let (id, wanted) = (&request["id"], usize::try_from(wanted).unwrap());
+    if request["method"] == "tools/list" {
+        let Some(Row::Listing(listing)) = rows.get(wanted / LISTS_MAX) else { return list_line(id, &[]) };
+        return list_line(id, &listing.lists[wanted % LISTS_MAX]);
     }
-    let through =
-        Through { daemon: Daemon::start().await, bundle: folder.path().to_str().unwrap().to_owned() };
-    let actions = actions();
-    assert!(actions.len() >= ACTIONS_MIN, "{}", actions.len());
-    let checked = checked(&files, &actions);
-    assert_eq!(checked.len(), actions.len());
-    let mut wrong = Vec::new();
-    let mut asked = BTreeMap::<&str, usize>::new();
-    for (number, (action, checked)) in actions.iter().zip(checked).enumerate() {
-        let words = format!("{} {}", action.tool, action.arguments);
-        let v1 = through.v1(number, action).await;
-        if (action.verdict, &action.rule) != (checked.0, &checked.1) {
-            wrong.push(format!("check: {words}: {} {:?}", checked.0.as_str(), checked.1));
+    match rows.get(wanted) {
+        Some(Row::Action(action)) => result_line(id, action.result.as_deref().unwrap_or_default()),
+        _ => result_line(id, ""),
+    }
+}
+
+/// What differs, and how often each surface was asked.
+#[derive(Debug, Default)]
+struct Report {
+    wrong: Vec<String>,
+    asked: BTreeMap<String, usize>,
+    /// What a surface cannot express.
+    left_out: BTreeMap<String, usize>,
+}
+
+impl Report {
+    fn asked(&mut self, surface: &str) {
+        *self.asked.entry(surface.to_owned()).or_default() += 1;
+    }
+
+    fn left_out(&mut self, surface: &str, why: &str) {
+        *self.left_out.entry(format!("{surface}: {why}")).or_default() += 1;
+    }
+
+    fn add(&mut self, other: Self) {
+        self.wrong.extend(other.wrong);
+        for (to, from) in [(&mut self.asked, other.asked), (&mut self.left_out, other.left_out)] {
+            from.into_iter().for_each(|(key, number)| *to.entry(key).or_default() += number);
         }
-        if v1.verdict != action.verdict {
-            wrong.push(format!("/v1: {words}: {v1:?}"));
-        }
-        for agent in ["claude-code", "gemini-cli", "codex", "cursor", "copilot-cli", "opencode"] {
-            let Some((tool, arguments)) = theirs(agent, action) else { continue };
-            *asked.entry(agent).or_default() += 1;
-            let hook = through.hook(agent, number, tool, &arguments).await;
-            if hook != v1 {
-                wrong.push(format!("{agent}: {words}: {hook:?}, not {v1:?}"));
+    }
+}
+
+/// The ways to an MCP server of which a row takes some: all of them, but one kind of answer of each.
+fn ways(number: usize) -> [(&'static str, Mcp); 3] {
+    match number % 2 {
+        0 => [("mcp stdio", Mcp::Stdio), ("mcp --url", Mcp::Url), ("/mcp", Mcp::EndpointEvents)],
+        _ => [("mcp stdio", Mcp::Stdio), ("mcp --url", Mcp::UrlEvents), ("/mcp", Mcp::Endpoint)],
+    }
+}
+
+async fn act(
+    through: &Through,
+    number: usize,
+    action: &Action,
+    checked: &(Verdict, Option<String>),
+) -> Report {
+    let (mut report, words) =
+        (Report::default(), format!("row {number} {} {}", action.tool, action.arguments));
+    report.asked("check");
+    if (action.verdict, &action.rule) != (checked.0, &checked.1) {
+        report.wrong.push(format!("check: {words}: {} {:?}", checked.0.as_str(), checked.1));
+    }
+    if action.result.is_some() {
+        report.left_out("check", "it judges calls, and what results say only by the calls after them");
+    }
+    report.asked("/v1");
+    let v1 = through.v1(number, action).await;
+    let told = |verdicts: &[Judged]| verdicts.iter().map(|judged| judged.verdict).collect::<Vec<_>>();
+    let expected: Vec<Verdict> = [Some(action.verdict), action.seen].into_iter().flatten().collect();
+    let rule = v1.get(1).and_then(|seen| seen.findings.first()?.split([' ', ':']).nth(1).map(str::to_owned));
+    if told(&v1) != expected || rule != action.seen_rule {
+        report.wrong.push(format!("/v1: {words}: {v1:?}"));
+    }
+    for agent in AGENTS {
+        match words::theirs(agent, action) {
+            Err(why) => report.left_out(agent, why),
+            Ok(call) => {
+                report.asked(agent);
+                let hook = through.hook(agent, number, action, &call).await;
+                if hook != v1 {
+                    report.wrong.push(format!("{agent}: {words}: {hook:?}, not {v1:?}"));
+                }
             }
         }
     }
-    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), actions.len(), wrong.join("\n"));
-    println!("{} actions through check and /v1; through hooks: {asked:?}", actions.len());
-    // An agent for which nothing is asked would agree with everything.
-    assert!(asked.values().all(|number| *number >= ACTIONS_MIN - 15), "{asked:?}");
+    for (name, way) in ways(number) {
+        report.asked(name);
+        let mcp = through.mcp(way, number, action).await;
+        if mcp != v1 {
+            report.wrong.push(format!("{way:?}: {words}: {mcp:?}, not {v1:?}"));
+        }
+    }
+    report
+}
+
+async fn list(through: &Through, number: usize, listing: &Listing) -> Report {
+    let mut report = Report::default();
+    report.left_out("check", "a record of calls has no lists of servers");
+    for agent in AGENTS {
+        report.left_out(agent, "hooks are not told of lists");
+    }
+    report.asked("/v1");
+    let mut hidden = vec![("/v1", through.v1_hides(number, listing).await)];
+    for (name, way) in ways(number) {
+        report.asked(name);
+        hidden.push((name, through.mcp_hides(way, number, listing).await));
+    }
+    for (surface, hidden) in hidden.into_iter().filter(|(_, hidden)| *hidden != listing.hidden) {
+        report.wrong.push(format!("{surface}: row {number}, {}: hidden {hidden:?}", listing.what));
+    }
+    report
+}
+
+async fn start(files: impl FnOnce(&str) -> BTreeMap<String, Vec<u8>>, answers: far::Answers) -> Through {
+    let far = far::serve(answers).await;
+    let files = files(&far);
+    let daemon = Daemon::start_with_bundle(|bundle| {
+        fs::remove_dir_all(bundle).unwrap();
+        write(bundle, &files);
+    })
+    .await;
+    let bundle = daemon.bundle().to_str().unwrap().to_owned();
+    Through { daemon, bundle, far }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_surface_judges_the_same_action_alike() {
+    let rows: Arc<Vec<Row>> = Arc::new(rows());
+    assert!(rows.len() >= ROWS_MIN, "{}", rows.len());
+    let actions: Vec<&Action> = rows
+        .iter()
+        .filter_map(|row| match row {
+            Row::Action(action) => Some(action),
+            Row::Listing(_) => None,
+        })
+        .collect();
+    let ordinary =
+        actions.iter().filter(|action| action.verdict == Verdict::Allow && action.seen.is_none()).count();
+    assert!(2 * ordinary >= actions.len(), "{ordinary} of {} are ordinary work", actions.len());
+    let (served, mut checked) = (Arc::clone(&rows), Vec::new());
+    let files = |far: &str| {
+        let files = bundle(far);
+        checked = self::checked(&files, &actions);
+        files
+    };
+    let through =
+        start(files, Arc::new(move |wanted, request| vec![answer_of(&served, wanted, request).into_bytes()]))
+            .await;
+    let through = Arc::new(through);
+    assert_eq!(checked.len(), actions.len());
+    let (mut tasks, places) = (JoinSet::new(), Arc::new(Semaphore::new(AT_ONCE)));
+    let mut checked = checked.into_iter();
+    for number in 0..rows.len() {
+        let (rows, through, places) = (Arc::clone(&rows), Arc::clone(&through), Arc::clone(&places));
+        let checked = if matches!(rows[number], Row::Action(_)) { checked.next() } else { None };
+        tasks.spawn(async move {
+            let _place = places.acquire().await.unwrap();
+            match (&rows[number], checked) {
+                (Row::Action(action), Some(checked)) => act(&through, number, action, &checked).await,
+                (Row::Listing(listing), _) => list(&through, number, listing).await,
+                (Row::Action(action), None) => panic!("`check` says nothing of {}", action.tool),
+            }
+        });
+    }
+    let mut report = Report::default();
+    while let Some(done) = tasks.join_next().await {
+        report.add(done.unwrap());
+    }
+    assert!(report.wrong.is_empty(), "{} differ:\n{}", report.wrong.len(), report.wrong.join("\n"));
+    println!("{} rows; asked {:#?}\nleft out {:#?}", rows.len(), report.asked, report.left_out);
+    // A surface that is asked nothing would agree with everything.
+    let asked = |surface: &str| report.asked.get(surface).copied().unwrap_or_default();
+    let left_out = |surface: &str| {
+        let of = report.left_out.iter().filter(|(key, _)| key.starts_with(&format!("{surface}: ")));
+        of.map(|(_, number)| number).sum::<usize>()
+    };
+    for surface in ["/v1", "mcp stdio", "mcp --url", "/mcp"] {
+        assert_eq!(asked(surface), rows.len(), "{surface}");
+    }
+    for agent in AGENTS {
+        assert_eq!(asked(agent) + left_out(agent), rows.len(), "{agent}");
+        assert!(asked(agent) >= 60, "{agent}");
+    }
 }
