@@ -7,6 +7,7 @@
 #![no_main]
 
 mod bundles;
+mod inputs;
 mod results;
 
 use std::sync::OnceLock;
@@ -24,8 +25,8 @@ type Target = fn(&[u8]);
 /// What there is to fuzz, by name.
 ///
 /// The readers of effects: every effect stands in the text. Policies and the main file of a bundle: what is too large or
-/// too deep is refused before a parser sees it, and the rest is a bundle or a list of mistakes. `json` is hook inputs, and
-/// with them JSON that must not be readable in two ways. `leaves` and `detect`: what is found is a range of characters.
+/// too deep is refused before a parser sees it, and the rest is a bundle or a list of mistakes. `json` is hook inputs of
+/// each agent, and with them JSON that must not be readable in two ways. `stream` is what an MCP server sends over HTTP. `leaves` and `detect`: what is found is a range of characters.
 const TARGETS: &[(&str, Target)] = &[
     ("sql", |bytes| read(bytes, sql::read)),
     ("shell", |bytes| read(bytes, shell::read)),
@@ -36,7 +37,8 @@ const TARGETS: &[(&str, Target)] = &[
     ("task", |bytes| read(bytes, activity::read)),
     ("policy", bundles::policy),
     ("bundle", bundles::main_file),
-    ("json", |bytes| drop(portcullis_wire::hook::parse(bytes))),
+    ("json", inputs::hooks),
+    ("stream", inputs::stream),
     ("leaves", results::leaves),
     ("detect", results::detect),
 ];

@@ -59,6 +59,7 @@ const TARGETS: &[(&str, &[&str])] = &[
     ("policy", &["cedar"]),
     ("bundle", &["toml"]),
     ("json", &["json"]),
+    ("stream", &["json"]),
     ("leaves", &["email", "json"]),
     ("detect", &["email"]),
 ];

@@ -51,7 +51,7 @@ pub const RUNS_LIVE_MAX: usize = 10_000;
 pub const RUNS_OF_PRINCIPAL_MAX: usize = 1_000;
 /// Bundles besides the default one that the live runs of one principal may use at once.
 pub const BUNDLES_OF_PRINCIPAL_MAX: usize = 64;
-/// Surfaces that may be attached to the runs of one principal at once: each keeps a connection.
+/// Surfaces that may be attached to the runs of one principal at once by a connection, of which the socket has 512.
 pub const ATTACHED_OF_PRINCIPAL_MAX: usize = 160;
 /// A run with nothing attached that was not used for this long is closed as abandoned.
 pub const IDLE: Duration = Duration::from_secs(3_600);
@@ -136,6 +136,8 @@ struct Entry {
     source: Source,
     policy: String,
     attached: usize,
+    /// How many of the attached keep a connection.
+    connected: usize,
     /// How many of the attached have said that they leave.
     leaving: usize,
     /// How the last surface left, while none is attached.
@@ -146,7 +148,13 @@ struct Entry {
 impl Entry {
     fn new(run: Arc<Run>, session: Option<String>, policy: String) -> Self {
         let (source, last_used) = (None, Instant::now());
-        Self { run, session, source, policy, attached: 0, leaving: 0, left: None, last_used }
+        Self { run, session, source, policy, attached: 0, connected: 0, leaving: 0, left: None, last_used }
+    }
+
+    fn attach(&mut self, gate: &Arc<Gate>, connected: bool) -> Attachment {
+        self.attached += 1;
+        self.left = None;
+        Attachment { gate: Arc::clone(gate), run: self.run.id(), connected }
     }
 }
 
@@ -303,19 +311,26 @@ impl Gate {
         settle(async move { run.answer(approval, answer).await }).await
     }
 
-    /// Attaches a surface to a run. The run lives at least as long as the attachment.
+    /// Attaches a surface to a run by a connection that it keeps. The run lives at least as long as the attachment.
     pub fn attach(self: &Arc<Self>, id: RunId) -> Result<Attachment, SessionError> {
         let mut runs = self.lock();
         let unknown = || SessionError::UnknownRun(id.to_string());
         let principal = runs.by_id.get(&id).ok_or_else(unknown)?.run.principal().id.clone();
         let own = runs.by_id.values().filter(|entry| entry.run.principal().id == principal);
-        if own.map(|entry| entry.attached).sum::<usize>() >= ATTACHED_OF_PRINCIPAL_MAX {
+        if own.map(|entry| entry.connected).sum::<usize>() >= ATTACHED_OF_PRINCIPAL_MAX {
             return Err(SessionError::TooManyAttached { principal, limit: ATTACHED_OF_PRINCIPAL_MAX });
         }
         let entry = runs.by_id.get_mut(&id).ok_or_else(unknown)?;
-        entry.attached += 1;
-        entry.left = None;
-        Ok(Attachment { gate: Arc::clone(self), run: id })
+        entry.connected += 1;
+        Ok(entry.attach(self, true))
+    }
+
+    /// Attaches a surface that is in this process and keeps no connection. How many there are is for the surface to limit;
+    /// the runs of a principal are limited as all are.
+    pub fn attach_inside(self: &Arc<Self>, id: RunId) -> Result<Attachment, SessionError> {
+        let mut runs = self.lock();
+        let entry = runs.by_id.get_mut(&id).ok_or_else(|| SessionError::UnknownRun(id.to_string()))?;
+        Ok(entry.attach(self, false))
     }
 
     /// A surface leaves in good order. A run that nothing is attached to is closed at once.

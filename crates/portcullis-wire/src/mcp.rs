@@ -20,6 +20,7 @@ pub mod replace;
 pub mod result;
 pub mod task;
 mod text;
+pub mod translate;
 
 use crate::fields::{self, FieldError};
 use crate::jsonrpc::Id;
@@ -59,8 +60,31 @@ pub const RESOURCES_READ: &str = "resources/read";
 pub const PROMPTS_GET: &str = "prompts/get";
 /// Opens a stream of notifications (from [`V_2026_07_28`]).
 pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
-/// Is anyone there.
+/// What the server agrees to tell on such a stream.
+pub const SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+/// Is anyone there (up to [`V_2025_11_25`]).
 pub const PING: &str = "ping";
+/// Asks for log messages from a level on (up to [`V_2025_11_25`]).
+pub const SET_LEVEL: &str = "logging/setLevel";
+/// A log message of the server.
+pub const LOG_MESSAGE: &str = "notifications/message";
+/// How far a request has come.
+pub const PROGRESS: &str = "notifications/progress";
+/// Asks to be told of changes to a resource (up to [`V_2025_11_25`]).
+pub const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
+/// No longer asks for that.
+pub const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
+/// A resource has changed.
+pub const RESOURCES_UPDATED: &str = "notifications/resources/updated";
+/// The client's roots have changed (up to [`V_2025_11_25`]).
+pub const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
+/// A server asks for the client's roots.
+pub const ROOTS_LIST: &str = "roots/list";
+/// A server asks the client's model.
+pub const SAMPLING_CREATE: &str = "sampling/createMessage";
+
+/// The revisions with sessions that servers are known to speak.
+pub const SESSION_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", V_2025_06_18, V_2025_11_25];
 
 /// Key in `_meta` of a request: the protocol revision it is written in (from [`V_2026_07_28`]).
 pub const META_PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -68,6 +92,12 @@ pub const META_PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion
 pub const META_CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 /// Key in `_meta` of a request: what the client can do (from [`V_2026_07_28`]).
 pub const META_CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// Key in `_meta` of a request: the log messages that it wants (from [`V_2026_07_28`]).
+pub const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// Key in `_meta` of a result: the server's name and version (from [`V_2026_07_28`]).
+pub const META_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// Key in `_meta` of a notification: the request that opened its stream (from [`V_2026_07_28`]).
+pub const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 /// Key in `_meta` of a request: the token for progress notifications.
 pub const META_PROGRESS_TOKEN: &str = "progressToken";
 

@@ -68,6 +68,16 @@ impl Daemon {
         self.child.id()
     }
 
+    /// Where it serves HTTP, as its log says, once it [answers](Self::wait).
+    pub(super) fn http(&self) -> Result<String, BenchError> {
+        let log = fs::read_to_string(self.home.log()).map_err(BenchError::io("read the log"))?;
+        let said = log.lines().find_map(|line| line.split_once("serving HTTP address="));
+        let address = said.map(|(_, address)| address.trim().to_owned());
+        address.ok_or_else(|| {
+            BenchError::io("find where HTTP is served")(std::io::Error::other("the log does not say"))
+        })
+    }
+
     /// Waits until it answers.
     pub(super) async fn wait(&self) -> Result<(), BenchError> {
         let client = Client::new(self.home.clone(), CredentialKind::Agent);

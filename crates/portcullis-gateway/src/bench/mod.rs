@@ -11,6 +11,7 @@
 //! * [`approvals()`]: what people are asked and say over the socket, with few approvals stored and with many;
 //! * [`console()`]: pages of the console with a large store, and what browsers cost decisions;
 //! * [`facts()`]: session state and facts over the socket, with few facts stored and with many;
+//! * [`mcp_http()`]: MCP over HTTP: a call with the gate and without, idle streams, a server that stalls, checking a token;
 //! * [`programs()`]: decisions with guard programs, and without;
 //! * [`work()`]: items from their making to their verification, with few items stored and with many.
 
@@ -23,6 +24,7 @@ mod distribution;
 mod durable;
 mod facts;
 mod hook;
+mod mcp_http;
 mod programs;
 mod step;
 mod work;
@@ -42,6 +44,10 @@ pub use distribution::{Bar, Distribution};
 pub use durable::{CLIENTS, CLIENTS_MAX, DurableOptions, DurablePhase, DurableReport, durable};
 pub use facts::{FACTS_STORED, FACTS_STORED_MAX, FactTimes, FactsOptions, FactsReport, facts};
 pub use hook::{CALLS, CALLS_MAX, HookBenchOptions, HookReport, hook};
+pub use mcp_http::{
+    McpCallTimes, McpHttpOptions, McpHttpReport, McpIdleStreams, McpStalled, McpTokens, STREAMS, STREAMS_MAX,
+    mcp_http,
+};
 pub use programs::{COLUMNS, PROGRAMS, ProgramsReport, programs};
 pub use step::{StepReport, StepWindow, step};
 pub use work::{ITEMS, ITEMS_MAX, WorkOptions, WorkReport, WorkTimes, work};

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::serve::Listener;
+use axum::serve::{Listener, ListenerExt as _};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tracing::debug;
 
@@ -34,6 +35,16 @@ pub(super) const TCP: Limits = Limits { at_once: 2048, head: SILENT };
 pub(super) const UNIX: Limits = Limits { at_once: 512, head: SILENT };
 /// How long a client that is alive may say nothing.
 const SILENT: Duration = Duration::from_secs(30);
+
+/// Connections over TCP on which what is said goes out at once: an event of a stream does not wait until the one before was
+/// acknowledged.
+pub(super) fn prompt(listener: TcpListener) -> impl Listener<Addr = std::net::SocketAddr> {
+    listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            debug!("a connection may be slow: {error}");
+        }
+    })
+}
 
 /// Serves at most `at_once` connections until it is told to stop; those that are open may then finish what they do.
 pub(super) async fn serve<L>(
@@ -95,7 +106,7 @@ pub(super) async fn in_time<T>(part: impl Future<Output = T>) -> io::Result<T> {
 mod tests {
     use axum::routing::get;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::{TcpListener, TcpStream};
+    use tokio::net::TcpStream;
 
     use super::*;
 

@@ -28,7 +28,7 @@ mod routes;
 mod seen;
 mod server;
 mod shares;
-mod streamed;
+pub(crate) mod streamed;
 mod tools;
 mod webhooks;
 mod work;

@@ -1,11 +1,9 @@
 //! The routes of `/v1` that change something. Those that only look are in `queries`.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, State};
 use axum::http::request::Parts;
@@ -13,9 +11,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use axum::routing::any;
 use axum::{Json, Router};
-use hyper::body::Frame;
 use portcullis_session::error::SessionError;
-use portcullis_session::gate::{Attachment, NotReloaded};
+use portcullis_session::gate::NotReloaded;
 use portcullis_session::surface::{LocalRun, Surface as _};
 use portcullis_session::tickets::Taken;
 use serde::de::DeserializeOwned;
@@ -38,6 +35,7 @@ use super::mcp;
 use super::oauth;
 use super::openapi::{self, Routes};
 use super::queries;
+use super::streamed;
 use super::tools as tool_changes;
 use super::webhooks;
 use super::work;
@@ -263,25 +261,8 @@ async fn open(
     Ok(Json(shared.local.open(identity, request).await?))
 }
 
-/// A body that never ends by itself: a newline now and then, and the attachment inside. When the client goes
-/// away the body is dropped, and the attachment with it.
-struct Heartbeat {
-    interval: tokio::time::Interval,
-    _attachment: Attachment,
-}
-
-impl hyper::body::Body for Heartbeat {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.interval.poll_tick(context).map(|_| Some(Ok(Frame::data(Bytes::from_static(b"\n")))))
-    }
-}
-
+/// Answers with a body that never ends by itself: a newline now and then. It holds the attachment: when the client goes away
+/// the body is dropped, and the attachment with it.
 async fn attach(
     State(shared): State<Shared>,
     caller: Caller,
@@ -289,8 +270,11 @@ async fn attach(
 ) -> Result<Response, Failure> {
     let run = live_run(&shared, &caller, &run).await?;
     let attachment = shared.gate.attach(run.id())?;
-    let interval = tokio::time::interval(Duration::from_secs(api::HEARTBEAT_S));
-    Ok(Response::new(Body::new(Heartbeat { interval, _attachment: attachment })))
+    let mut interval = tokio::time::interval(Duration::from_secs(api::HEARTBEAT_S));
+    Ok(Response::new(streamed::sure_pieces(move |context| {
+        let _held = &attachment;
+        interval.poll_tick(context).map(|_| Some(Bytes::from_static(b"\n")))
+    })))
 }
 
 async fn propose(

@@ -232,7 +232,12 @@ async fn serve_tcp(
     info!(address = %own, "serving HTTP");
     let own = Own { address: own, gate: Arc::clone(gate) };
     let guarded: Router = router.clone().layer(middleware::from_fn_with_state(own, check_host_and_origin));
-    Ok(Some(tokio::spawn(connections::serve(listener, guarded, connections::TCP, stopped))))
+    Ok(Some(tokio::spawn(connections::serve(
+        connections::prompt(listener),
+        guarded,
+        connections::TCP,
+        stopped,
+    ))))
 }
 
 /// Counts what is decided, where a console shows it.
@@ -253,7 +258,10 @@ fn serve_console(
     let origin = console.console().origin.clone();
     let (listener, router, close) = console.router(shared.clone());
     info!(%origin, "serving the console; `portcullis console` prints a link that signs in");
-    (close, tokio::spawn(connections::serve(listener, router, connections::TCP, stopped)))
+    (
+        close,
+        tokio::spawn(connections::serve(connections::prompt(listener), router, connections::TCP, stopped)),
+    )
 }
 
 /// The bundle that is given, which is the state folder's from now on; otherwise the one that was chosen for it.

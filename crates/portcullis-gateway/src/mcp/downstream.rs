@@ -18,6 +18,7 @@ use portcullis_wire::mcp::result::{
     RESULT_TEXT_BYTES_MAX, ResultKind, Told, asked, error_text, is_standard_error, read_tool_result, told,
 };
 use portcullis_wire::mcp::task::read_task_state;
+use portcullis_wire::mcp::translate::Turn;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -43,10 +44,18 @@ pub(super) const CUT_MARK: &str = "\n[portcullis: cut here; the rest of the resu
 
 /// Passes lines until the server closes its output, or the client its input.
 pub(super) async fn pump(gate: &Arc<Gate>, mut output: impl AsyncRead + Unpin) {
+    let Some(mut turns) = gate.to_server.translation.turns() else { return };
     let mut splitter = LineSplitter::default();
     let mut chunk = vec![0; READ_BYTES];
     loop {
-        let read = match output.read(&mut chunk).await {
+        let read = tokio::select! {
+            read = output.read(&mut chunk) => read,
+            Some(turn) = turns.recv() => {
+                take(gate, turn, OutcomeStatus::Unknown, "").await;
+                continue;
+            }
+        };
+        let read = match read {
             Ok(0) => break,
             Ok(read) => chunk.get(..read).unwrap_or_default(),
             Err(error) => {
@@ -57,14 +66,34 @@ pub(super) async fn pump(gate: &Arc<Gate>, mut output: impl AsyncRead + Unpin) {
         splitter.feed(read);
         while let Some(line) = splitter.next_line() {
             match line {
-                Ok(line) => message(gate, line).await,
+                Ok(line) => heard(gate, line).await,
                 Err(error) => tracing::warn!("a message from the server was dropped: {error}"),
             }
         }
     }
     if !splitter.remainder().is_empty() {
-        message(gate, splitter.remainder()).await;
+        heard(gate, splitter.remainder()).await;
     }
+    while let Ok(turn) = turns.try_recv() {
+        take(gate, turn, OutcomeStatus::Unknown, "").await;
+    }
+}
+
+/// Takes a line of the server, translated where the client speaks another generation.
+async fn heard(gate: &Arc<Gate>, line: &[u8]) {
+    match gate.to_server.heard(line).await {
+        None => message(gate, line).await,
+        Some(turn) => take(gate, turn, OutcomeStatus::Unknown, "").await,
+    }
+}
+
+/// Takes what a translation has the client told, and what it has lost; `status` and `why` where that is a request that was
+/// reported as lost.
+pub(super) async fn take(gate: &Arc<Gate>, turn: Turn, status: OutcomeStatus, why: &str) {
+    for line in &turn.to_client {
+        message(gate, line).await;
+    }
+    gate.follow(&turn, status, why).await;
 }
 
 async fn pass(gate: &Gate, line: &[u8]) {
@@ -115,7 +144,7 @@ fn answered(gate: &Gate, id: &Id, is_error: bool) -> Option<Open> {
 
 /// What becomes of a request or a notification of the server: outer none where it does not pass, inner none where it
 /// passes as it is. A request that does not pass is answered.
-async fn said(gate: &Gate, line: &[u8]) -> Option<Option<Vec<u8>>> {
+async fn said(gate: &Arc<Gate>, line: &[u8]) -> Option<Option<Vec<u8>>> {
     let (id, method, params) = match peek(line) {
         Ok(Message::Request { id_raw, method, params, .. }) => (Some(id_raw), method, params),
         Ok(Message::Notification { method, params }) => (None, method, params),
@@ -133,10 +162,14 @@ async fn said(gate: &Gate, line: &[u8]) -> Option<Option<Vec<u8>>> {
         Heard::Changed(line) => Some(Some(line)),
         Heard::Withheld(why) => {
             tracing::warn!("a message from the server is withheld: {why}");
-            if let Some(id) = id
-                && gate.to_server.refuse(id, &why).await.is_err()
-            {
-                tracing::debug!("the server could not be told that its request is withheld");
+            if let Some(id) = id.map(ToOwned::to_owned) {
+                // Beside: what follows from it comes back here.
+                let shared = Arc::clone(gate);
+                gate.spawn(async move {
+                    if shared.to_server.refuse(&id, &why).await.is_err() {
+                        tracing::debug!("the server could not be told that its request is withheld");
+                    }
+                });
             }
             None
         }
@@ -193,7 +226,7 @@ fn too_long() -> String {
     format!("it has more than the {RESULT_TEXT_BYTES_MAX} bytes of text that are judged")
 }
 
-async fn batch(gate: &Gate, line: &[u8], elements: &[&RawValue]) {
+async fn batch(gate: &Arc<Gate>, line: &[u8], elements: &[&RawValue]) {
     let mut kept: Vec<Vec<u8>> = Vec::with_capacity(elements.len());
     let mut changed = false;
     for element in elements {

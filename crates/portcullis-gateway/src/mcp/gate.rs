@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use portcullis_core::event::OutcomeStatus;
@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 
 use super::asking::Questions;
 use super::calls::{Calls, Open};
+use super::downstream;
 use super::gated_run::{GatedRun, GatedRunError};
 use super::held::HeldCalls;
 use super::to_server::ToServer;
@@ -116,7 +117,7 @@ impl Gate {
         command: String,
         server: String,
         to_client: LineWriter,
-        to_server: LineWriter,
+        to_server: ToServer,
         uncontained: Vec<String>,
     ) -> Self {
         Self {
@@ -125,7 +126,7 @@ impl Gate {
             held: HeldCalls::default(),
             questions: Questions::default(),
             to_client,
-            to_server: ToServer::new(to_server),
+            to_server,
             command,
             server: Mutex::new(Server { name: server, version: None }),
             uncontained,
@@ -218,9 +219,16 @@ impl Gate {
         self.run.told(told).await
     }
 
-    /// A request that the server was sent, or was to be sent, gets no answer from it: the client is told why, and an
-    /// action is recorded with what is known of it.
-    pub(super) async fn lost(&self, id: &Id, status: OutcomeStatus, why: &str) {
+    /// A request that the server was sent, or was to be sent, gets no answer from it; `refused` where it is certain that
+    /// the server did not take it. Unless it can be asked in another way, the client is told why, and an action is recorded
+    /// with what is known of it.
+    pub(super) async fn lost(self: &Arc<Self>, id: &Id, status: OutcomeStatus, refused: bool, why: &str) {
+        let turn = self.to_server.lost(id, refused, why).await;
+        downstream::take(self, turn, status, why).await;
+    }
+
+    /// The client is told that a request has no answer.
+    pub(super) async fn give_up(&self, id: &Id, status: OutcomeStatus, why: &str) {
         let Some(open) = self.calls.answered(id) else { return };
         let consequence = match &open {
             Open::Executing { action, .. } => {

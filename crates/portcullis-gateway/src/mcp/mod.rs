@@ -30,6 +30,7 @@ mod stdin;
 #[cfg(test)]
 mod tests;
 mod to_server;
+mod translation;
 mod upstream;
 mod work_items;
 
@@ -60,8 +61,10 @@ use contained::Confined;
 use gate::{Gate, LineWriter};
 use gated_run::GatedRun;
 pub use gated_run::GatedRunError;
+use portcullis_wire::mcp::translate::Unmatched;
 use remote::Remote;
 pub(crate) use remote::request::stateless_version;
+use to_server::ToServer;
 use upstream::Gone;
 
 /// How long calls that are being judged may take when the client has no more to say.
@@ -250,8 +253,8 @@ async fn in_front_of_command(
     let uncontained = if confined.is_some() { Vec::new() } else { opened.contained_servers };
     let to_client = LineWriter::new(tokio::io::stdout());
     let run = GatedRun::Socket(run);
-    let gate =
-        Gate::new(run, known_as.clone(), server.clone(), to_client, LineWriter::new(input), uncontained);
+    let to_server = ToServer::new(LineWriter::new(input), Unmatched::Refuse);
+    let gate = Gate::new(run, known_as.clone(), server.clone(), to_client, to_server, uncontained);
     let gate = Arc::new(gate);
     let ended =
         conduct(&gate, upstream::pump(&gate, stdin::reader()), output, signals.next(), &mut child, &server)
@@ -273,7 +276,8 @@ async fn in_front_of_address(
     let to_client = LineWriter::new(tokio::io::stdout());
     let uncontained = run.opened().contained_servers;
     let run = GatedRun::Socket(run);
-    let gate = Gate::new(run, known_as, name.clone(), to_client, LineWriter::new(pipe.input), uncontained);
+    let to_server = ToServer::new(LineWriter::new(pipe.input), Unmatched::Refuse);
+    let gate = Gate::new(run, known_as, name.clone(), to_client, to_server, uncontained);
     let gate = Arc::new(gate);
     let mut remote = match Remote::start(
         server,

@@ -3,6 +3,7 @@
 
 mod adversary;
 mod asking;
+mod generations;
 mod held;
 mod overheard;
 mod remote;
@@ -128,7 +129,7 @@ async fn stage(answer: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static) 
         "stand-in --flag".into(),
         "stand-in".into(),
         LineWriter::new(gate_out),
-        LineWriter::new(to_server),
+        ToServer::new(LineWriter::new(to_server), Unmatched::Refuse),
         vec!["kept apart".to_owned()],
     );
     let (process, ended) = oneshot::channel();

@@ -3,12 +3,14 @@
 use std::io;
 
 use portcullis_core::id::ActionId;
-use portcullis_wire::jsonrpc::{INVALID_REQUEST, Message, error_response, peek};
+use portcullis_wire::jsonrpc::{INVALID_REQUEST, Id, Message, error_response, peek};
 use portcullis_wire::mcp::TOOLS_CALL;
 use portcullis_wire::mcp::call::{CallError, replace_arguments};
+use portcullis_wire::mcp::translate::{Turn, Unmatched};
 use serde_json::value::RawValue;
 
 use super::gate::{LineWriter, is_blank};
+use super::translation::Translation;
 use crate::client::Permit;
 
 /// A line of the client in which no tool is called.
@@ -69,33 +71,52 @@ impl PermittedCall {
     }
 }
 
-/// The server's standard input.
+/// The server's standard input, behind the translation into its generation of the protocol.
 #[derive(Debug)]
-pub(super) struct ToServer(LineWriter);
+pub(super) struct ToServer {
+    writer: LineWriter,
+    pub(super) translation: Translation,
+}
 
 impl ToServer {
-    pub(super) fn new(writer: LineWriter) -> Self {
-        Self(writer)
+    pub(super) fn new(writer: LineWriter, unmatched: Unmatched) -> Self {
+        Self { writer, translation: Translation::new(unmatched) }
     }
 
     /// Makes the call, once.
     pub(super) async fn call(&self, call: PermittedCall) -> io::Result<()> {
-        self.0.line(&call.line).await
+        self.translation.client_says(&call.line, &self.writer).await
     }
 
     /// Passes on a line in which no tool is called.
     pub(super) async fn pass(&self, line: NoCall<'_>) -> io::Result<()> {
-        self.0.line(line.0).await
+        self.translation.client_says(line.0, &self.writer).await
     }
 
     /// Answers a request of the server with an error.
     pub(super) async fn refuse(&self, id: &RawValue, why: &str) -> io::Result<()> {
-        self.0.line(&error_response(Some(id), INVALID_REQUEST, why, None)).await
+        let line = error_response(Some(id), INVALID_REQUEST, why, None);
+        self.translation.client_says(&line, &self.writer).await
+    }
+
+    /// What a line of the server becomes for the client, and what follows from it. `None`: it stays as it is.
+    pub(super) async fn heard(&self, line: &[u8]) -> Option<Turn> {
+        self.translation.server_says(line, &self.writer).await
+    }
+
+    /// What follows from a request that gets no answer.
+    pub(super) async fn lost(&self, id: &Id, refused: bool, why: &str) -> Turn {
+        self.translation.lost(id, refused, why, &self.writer).await
+    }
+
+    /// Goes on with a call that was to be made again.
+    pub(super) async fn due(&self, call: &Id) -> Turn {
+        self.translation.due(call, &self.writer).await
     }
 
     /// Closes this end; what is written later fails.
     pub(super) async fn close(&self) {
-        self.0.close().await;
+        self.writer.close().await;
     }
 }
 

@@ -13,6 +13,8 @@ use super::{Gate, LEFT};
 pub struct Attachment {
     pub(super) gate: Arc<Gate>,
     pub(super) run: RunId,
+    /// Its surface keeps a connection.
+    pub(super) connected: bool,
 }
 
 impl Drop for Attachment {
@@ -21,6 +23,7 @@ impl Drop for Attachment {
             let mut runs = self.gate.lock();
             let Some(entry) = runs.by_id.get_mut(&self.run) else { return };
             entry.attached = entry.attached.saturating_sub(1);
+            entry.connected = entry.connected.saturating_sub(usize::from(self.connected));
             let orderly = entry.leaving > 0;
             entry.leaving = entry.leaving.saturating_sub(1);
             if entry.attached > 0 {

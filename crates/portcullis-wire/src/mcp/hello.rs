@@ -3,6 +3,7 @@
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
+use super::META_SERVER_INFO;
 use super::text::Told;
 use crate::fields::{self, FieldError};
 use crate::jsonrpc;
@@ -32,7 +33,16 @@ pub fn read_hello(result: &RawValue) -> Result<Hello<'_>, FieldError> {
     besides.push_unless_terse(server)?;
     besides.push_unless_terse(version)?;
     besides.push_rest_unless_terse(&rest)?;
-    let server = match fields::present(server) {
+    // From 2026-07-28 it is in `_meta`.
+    let meta = rest.iter().find(|(name, _)| name == "_meta").map(|(_, meta)| *meta);
+    let in_meta = match fields::present(meta).filter(|meta| meta.get().starts_with('{')) {
+        Some(meta) => {
+            let [server] = fields::read(meta.get(), &[META_SERVER_INFO])?;
+            server
+        }
+        None => None,
+    };
+    let server = match fields::present(server).or(fields::present(in_meta)) {
         Some(server) => {
             let [name] = fields::read(server.get(), &["name"])?;
             name
@@ -78,6 +88,8 @@ mod tests {
         let hello = read_hello(&result).unwrap();
         assert_eq!((hello.server.as_deref(), hello.version.as_deref()), (Some("nA"), Some("2025-11-25")));
         assert_eq!(hello.instructions, "Be \"x\".");
+        let modern = raw(r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"new","version":"1"}}}"#);
+        assert_eq!(read_hello(&modern).unwrap().server.as_deref(), Some("new"));
         assert_eq!(read_hello(&raw("{}")).unwrap(), Hello::default());
         for result in [r#"{"instructions":"a","instructions":"b"}"#, r#"{"instructions":["a"]}"#, r#""a""#] {
             assert!(read_hello(&raw(result)).is_err(), "{result}");

@@ -4,6 +4,7 @@ mod all;
 mod approvals;
 mod console;
 mod facts;
+mod mcp_http;
 mod programs;
 mod work;
 
@@ -13,7 +14,8 @@ use std::time::Duration;
 use portcullis_gateway::bench::{
     self, BenchError, CALLS, CALLS_MAX, CLIENTS, CLIENTS_MAX, CONSOLE_RUNS, CONSOLE_RUNS_MAX, DecideReport,
     Distribution, DurableOptions, DurablePhase, DurableReport, FACTS_STORED, FACTS_STORED_MAX,
-    HookBenchOptions, HookReport, ITEMS, ITEMS_MAX, SECONDS_MAX, STORED, STORED_MAX, StepReport,
+    HookBenchOptions, HookReport, ITEMS, ITEMS_MAX, SECONDS_MAX, STORED, STORED_MAX, STREAMS, STREAMS_MAX,
+    StepReport,
 };
 use serde::Serialize;
 
@@ -30,6 +32,7 @@ Examples:
   portcullis bench approvals --seconds 5
   portcullis bench console --seconds 5
   portcullis bench facts --seconds 5
+  portcullis bench mcp-http --seconds 5
   portcullis bench programs --seconds 5
   portcullis bench work --seconds 5
   portcullis bench all
@@ -73,13 +76,16 @@ enum What {
     /// Session state and facts, with an empty store and with many facts in it
     #[command(after_help = "Example:\n  portcullis bench facts --stored 10000")]
     Facts(Facts),
+    /// MCP over HTTP: a call with the gate and without, idle streams, a server that stalls, checking a token
+    #[command(after_help = "Example:\n  portcullis bench mcp-http --seconds 5")]
+    McpHttp(McpHttp),
     /// Decisions with one guard program, with a hundred and without; a table of 960 columns
     #[command(after_help = "Example:\n  portcullis bench programs --seconds 5")]
     Programs(Time),
     /// Work items from their making to their verification, with an empty store and with many items in it
     #[command(after_help = "Example:\n  portcullis bench work --items 1000")]
     Work(Work),
-    /// All of these but approvals, console, facts, programs and work in one run, each figure beside what the project aims at
+    /// All of these but approvals, console, facts, mcp-http, programs and work in one run, each figure beside what the project aims at
     #[command(after_help = "Example:\n  portcullis bench all --seconds 5 --json")]
     All(All),
 }
@@ -134,6 +140,18 @@ struct Facts {
     /// Facts in the store that is not empty
     #[arg(long, value_name = "N", default_value_t = FACTS_STORED as u64, value_parser = clap::value_parser!(u64).range(1..=FACTS_STORED_MAX as u64))]
     stored: u64,
+    /// Where to put the store: a folder on the file system to measure; otherwise the folder for temporary files
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct McpHttp {
+    #[command(flatten)]
+    time: Time,
+    /// Sessions that do nothing, each with its stream open
+    #[arg(long, value_name = "N", default_value_t = STREAMS as u64, value_parser = clap::value_parser!(u64).range(1..=STREAMS_MAX as u64))]
+    streams: u64,
     /// Where to put the store: a folder on the file system to measure; otherwise the folder for temporary files
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -215,6 +233,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         What::Facts(args) => {
             let report = facts::measure(args)?;
             print(&mut out, global, "bench-facts", &report, facts::show)?;
+        }
+        What::McpHttp(args) => {
+            let report = mcp_http::measure(args)?;
+            print(&mut out, global, "bench-mcp-http", &report, mcp_http::show)?;
         }
         What::Programs(time) => {
             let report = bench::programs(time.duration()).map_err(failed)?;

@@ -3,17 +3,14 @@
 //! A page that is told something fetches the part of it that changed from the server, so that texts are escaped in one
 //! place. Streams end before the daemon closes its runs.
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::Json;
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
-use hyper::body::Frame;
 use portcullis_console::frame::Waits;
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::clock;
@@ -24,6 +21,7 @@ use tracing::debug;
 
 use super::super::approvals::{bears_on_approvals, waiting};
 use super::super::error::Failure;
+use super::super::streamed;
 use super::Seen;
 use super::visitor::Visitor;
 use crate::api;
@@ -113,12 +111,13 @@ pub(super) async fn now(State(seen): State<Seen>, _visitor: Visitor) -> Response
 
 /// `GET /live`: a stream of server-sent events.
 pub(super) async fn stream(State(seen): State<Seen>, _visitor: Visitor) -> Response {
-    let (sender, messages) = mpsc::channel(MESSAGES);
+    let (sender, mut messages) = mpsc::channel(MESSAGES);
     tokio::spawn(async move {
         tell(&seen, &sender).await;
         debug!("a stream of the console ended");
     });
-    ([(header::CONTENT_TYPE, "text/event-stream")], Body::new(Stream(messages))).into_response()
+    let body = streamed::sure_pieces(move |context| messages.poll_recv(context));
+    ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
 }
 
 /// What all streams are told. One task looks at what becomes durable and makes the messages, so that a decision costs
@@ -217,18 +216,4 @@ async fn message(seen: &Seen, runs: &[String], more: bool) -> Value {
     let waits = list.as_ref().map(|list| waits(list, clock::now())).unwrap_or_default();
     let version = list.and_then(|list| list.version).map(|version| version.to_string());
     json!({ "waiting": waits.count, "oldest_s": waits.oldest_s, "version": version, "runs": runs, "more": more })
-}
-
-struct Stream(mpsc::Receiver<Bytes>);
-
-impl hyper::body::Body for Stream {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
-    }
 }

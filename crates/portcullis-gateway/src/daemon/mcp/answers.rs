@@ -1,14 +1,12 @@
 //! Answers as HTTP: one message, or a stream of events.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use hyper::body::Frame;
 use portcullis_wire::jsonrpc::{INTERNAL_ERROR, METHOD_NOT_FOUND, Message, error_response, peek};
 use portcullis_wire::mcp::V_2025_11_25;
 use portcullis_wire::mcp::headers::{HEADER_MISMATCH, SESSION_ID, UNSUPPORTED_VERSION};
@@ -17,6 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
+use super::super::streamed;
 use crate::mcp::endpoint::{Event, Reading, Said, Session};
 
 /// How long an answer is waited for before it becomes a stream, on which something can be said meanwhile.
@@ -165,14 +164,14 @@ pub(super) fn stream(
     let mut keep_alive = interval(KEEP_ALIVE);
     keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     keep_alive.reset();
-    let body = Events { reading, begin: Some(begin), with_ids, ended: false, keep_alive, leaves };
+    let mut events = Events { reading, begin: Some(begin), with_ids, ended: false, keep_alive, leaves };
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-cache, no-transform"),
         // Proxies that buffer would hold back what is said.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    (StatusCode::OK, headers, Body::new(body)).into_response()
+    (StatusCode::OK, headers, streamed::sure_pieces(move |context| events.next(context))).into_response()
 }
 
 fn written(event: &Event, with_ids: bool) -> Vec<u8> {
@@ -180,7 +179,7 @@ fn written(event: &Event, with_ids: bool) -> Vec<u8> {
     write_event(&event.line, id.as_deref())
 }
 
-/// The body of a stream. Dropped before its end, it tells the session.
+/// The pieces of a stream. Dropped before its end, it tells the session.
 struct Events {
     reading: Reading,
     begin: Option<Vec<u8>>,
@@ -190,17 +189,10 @@ struct Events {
     leaves: Option<Leaves>,
 }
 
-impl hyper::body::Body for Events {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let frame = |bytes: Vec<u8>| Poll::Ready(Some(Ok(Frame::data(bytes.into()))));
+impl Events {
+    fn next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(begin) = self.begin.take().filter(|begin| !begin.is_empty()) {
-            return frame(begin);
+            return Poll::Ready(Some(begin.into()));
         }
         if self.ended {
             return Poll::Ready(None);
@@ -214,11 +206,11 @@ impl hyper::body::Body for Events {
                     }
                 }
                 self.keep_alive.reset();
-                return frame(written(&event, self.with_ids));
+                return Poll::Ready(Some(written(&event, self.with_ids).into()));
             }
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {}
         }
-        self.keep_alive.poll_tick(context).map(|_| Some(Ok(Frame::data(Bytes::from_static(b":\n\n")))))
+        self.keep_alive.poll_tick(context).map(|_| Some(Bytes::from_static(b":\n\n")))
     }
 }

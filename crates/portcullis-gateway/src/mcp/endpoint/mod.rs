@@ -23,6 +23,7 @@ use portcullis_core::id::{Digest, DigestBuilder};
 use portcullis_session::credentials::Identity;
 use portcullis_session::gate::Gate as Runs;
 use portcullis_session::surface::{Local, SurfaceError};
+use portcullis_wire::mcp::translate::Unmatched;
 use tokio::sync::mpsc;
 
 pub(crate) use session::{Said, Session};
@@ -146,6 +147,7 @@ impl Endpoint {
         self.check_room(&of.identity.principal.id)?;
         let (lines, relayed) = mpsc::channel(LINES_MAX);
         let named = of.named.map_or_else(|| format!("mcp-{}", key.0), |named| format!("mcp:{named}"));
+        let single = of.servers.len() == 1;
         let start = For {
             home: of.home,
             local: of.local,
@@ -153,8 +155,9 @@ impl Endpoint {
             identity: of.identity,
             session: &named,
             lines: &lines,
+            // Of several servers a client has to reach each in the same way.
+            unmatched: if single { Unmatched::Refuse } else { Unmatched::LeaveOut },
         };
-        let single = of.servers.len() == 1;
         let mut servers = Vec::with_capacity(of.servers.len());
         for (index, (name, server)) in of.servers.iter().enumerate() {
             let prefix = match (single, &server.prefix) {

@@ -10,6 +10,7 @@ use portcullis_core::event::Place;
 use portcullis_session::credentials::Identity;
 use portcullis_session::gate::Gate as Runs;
 use portcullis_session::surface::Local;
+use portcullis_wire::mcp::translate::Unmatched;
 use tokio::sync::{mpsc, oneshot};
 
 use super::OpenError;
@@ -20,6 +21,7 @@ use crate::mcp::gate::{Gate, LineWriter};
 use crate::mcp::gated_run::{GatedRun, InsideRun};
 use crate::mcp::remote::request::RepeatedArguments;
 use crate::mcp::remote::{self, Remote, RemoteServer};
+use crate::mcp::to_server::ToServer;
 use crate::mcp::{ServerAt, close, conduct, start};
 
 /// A server that a client speaks to.
@@ -45,6 +47,8 @@ pub(super) struct For<'f> {
     /// The session by which the client's servers share a run.
     pub(super) session: &'f str,
     pub(super) lines: &'f mpsc::Sender<(usize, Vec<u8>)>,
+    /// What becomes of what a server offers that the client's generation has no counterpart for.
+    pub(super) unmatched: Unmatched,
 }
 
 impl Server {
@@ -74,7 +78,7 @@ impl Server {
                 },
             )
             .await?;
-        let attachment = of.runs.attach(opened.run).map_err(|error| OpenError::Run(error.into()))?;
+        let attachment = of.runs.attach_inside(opened.run).map_err(|error| OpenError::Run(error.into()))?;
         let run = of.local.run(of.identity, opened.run).map_err(|error| OpenError::Run(error.into()))?;
         let run = GatedRun::Inside(InsideRun {
             run,
@@ -92,6 +96,7 @@ impl Server {
         let uncontained = if confined.is_some() { Vec::new() } else { opened.contained_servers };
         let to_client = LineWriter::channel(of.lines.clone(), index);
         let made = |run, to_server| {
+            let to_server = ToServer::new(to_server, of.unmatched);
             Arc::new(Gate::new(run, known_as.clone(), name.to_owned(), to_client, to_server, uncontained))
         };
         let (alive, (end, ended)) = (Arc::new(AtomicBool::new(true)), oneshot::channel());

@@ -244,6 +244,9 @@ impl Shared {
             Ok(Message::Response { id: answers, error: Some(_), .. }) if answers == *id => {}
             _ => return Err(failure),
         }
+        if failure.is_refusal() {
+            self.gate.to_server.translation.refused(id).await;
+        }
         match self.deliver(&body, pending, Kind::Json).await {
             Ok(()) if pending.asked.is_empty() => Ok(()),
             _ => Err(failure),

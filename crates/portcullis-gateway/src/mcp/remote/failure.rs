@@ -78,4 +78,9 @@ impl Failure {
             _ => OutcomeStatus::Unknown,
         }
     }
+
+    /// Whether the server says that it does not take such a request, rather than from this client or at this time.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self, Self::SessionUnknown | Self::Status(400 | 404..=406 | 415 | 422))
+    }
 }

@@ -319,7 +319,7 @@ impl Shared {
             tracing::warn!("the server {failure}");
         }
         for id in asked {
-            self.gate.lost(id, failure.status(), &failure.to_string()).await;
+            self.gate.lost(id, failure.status(), failure.is_refusal(), &failure.to_string()).await;
         }
     }
 

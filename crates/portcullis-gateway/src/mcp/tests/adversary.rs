@@ -206,7 +206,7 @@ async fn a_server_that_does_not_read_cannot_keep_the_gate() {
         "s".into(),
         "s".into(),
         LineWriter::new(to_client),
-        LineWriter::new(to_server),
+        ToServer::new(LineWriter::new(to_server), Unmatched::Refuse),
         Vec::new(),
     ));
     let said = format!("{}\n", r#"{"jsonrpc":"2.0","method":"n","params":[1,2,3]}"#).repeat(10);

@@ -11,21 +11,21 @@ use super::*;
 
 /// A request as the server received it.
 #[derive(Debug, Clone)]
-struct Got {
-    line: String,
+pub(super) struct Got {
+    pub(super) line: String,
     headers: Vec<(String, String)>,
-    body: Value,
+    pub(super) body: Value,
 }
 
 impl Got {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
 /// What the server does with one request.
 #[derive(Debug, Clone)]
-enum Step {
+pub(super) enum Step {
     Say(Vec<u8>),
     Wait(u64),
     /// Says nothing more and holds the connection.
@@ -36,11 +36,11 @@ fn say(text: impl Into<Vec<u8>>) -> Vec<Step> {
     vec![Step::Say(text.into())]
 }
 
-fn json_answer(body: &str) -> Vec<Step> {
+pub(super) fn json_answer(body: &str) -> Vec<Step> {
     with_head("200 OK", "content-type: application/json\r\n", body)
 }
 
-fn with_head(status: &str, more: &str, body: &str) -> Vec<Step> {
+pub(super) fn with_head(status: &str, more: &str, body: &str) -> Vec<Step> {
     say(format!("HTTP/1.1 {status}\r\n{more}content-length: {}\r\n\r\n{body}", body.len()))
 }
 
@@ -50,11 +50,13 @@ fn stream(events: &str) -> Vec<Step> {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Server(Arc<Mutex<Vec<Got>>>);
+pub(super) struct Server(Arc<Mutex<Vec<Got>>>);
 
 impl Server {
     /// Serves on loopback; a connection ends after an answer that does not leave it open.
-    async fn start(answer: impl Fn(&Got, usize) -> Vec<Step> + Send + Sync + 'static) -> (Self, String) {
+    pub(super) async fn start(
+        answer: impl Fn(&Got, usize) -> Vec<Step> + Send + Sync + 'static,
+    ) -> (Self, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let (server, answer) = (Self::default(), Arc::new(answer));
@@ -100,12 +102,12 @@ impl Server {
         }
     }
 
-    fn got(&self, method: &str) -> Vec<Got> {
+    pub(super) fn got(&self, method: &str) -> Vec<Got> {
         let all = self.0.lock().unwrap();
         all.iter().filter(|got| got.body["method"] == method).cloned().collect()
     }
 
-    fn all(&self) -> Vec<Got> {
+    pub(super) fn all(&self) -> Vec<Got> {
         self.0.lock().unwrap().clone()
     }
 }
@@ -132,15 +134,15 @@ async fn read(stream: &mut TcpStream) -> Option<Got> {
 }
 
 /// A client in front of the gate, in front of the server.
-struct Far {
-    client: End,
-    daemon: StandIn,
+pub(super) struct Far {
+    pub(super) client: End,
+    pub(super) daemon: StandIn,
     gate: JoinHandle<Result<Option<StopSignal>, GateError>>,
     _dir: TempDir,
 }
 
 impl Far {
-    async fn stage(url: &str, patience: Duration) -> Self {
+    pub(super) async fn stage(url: &str, patience: Duration) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let home = stand_in::home(dir.path());
         let daemon = StandIn::start(&home, move |path, body| kind(path, &body));
@@ -153,7 +155,7 @@ impl Far {
             (tokio::io::duplex(1 << 20), tokio::io::duplex(1 << 20));
         let pipe = crate::mcp::remote::pipe();
         let to_client = LineWriter::new(gate_out);
-        let to_server = LineWriter::new(pipe.input);
+        let to_server = ToServer::new(LineWriter::new(pipe.input), Unmatched::Refuse);
         let gate = Gate::new(run, server.known_as(), "far".into(), to_client, to_server, Vec::new());
         let gate = tokio::spawn(async move {
             let gate = Arc::new(gate);
@@ -168,14 +170,14 @@ impl Far {
     }
 
     /// Makes one call and returns its answer, and the status that was recorded for it.
-    async fn call(&mut self) -> (Value, Value) {
+    pub(super) async fn call(&mut self) -> (Value, Value) {
         self.client.send(&call("1", "read_file")).await;
         let answer = self.client.json().await;
         let outcomes = self.daemon.asked("/outcomes");
         (answer, outcomes.last().map_or(Value::Null, |outcome| outcome["status"].clone()))
     }
 
-    async fn leave(mut self) {
+    pub(super) async fn leave(mut self) {
         self.client.to = None;
         timeout(PATIENCE, self.gate).await.unwrap().unwrap().unwrap();
     }
