@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::time::Duration;
 
+use anstream::ColorChoice;
 use portcullis_core::id::RunId;
 use portcullis_gateway::mcp::{self, GateError, GateOptions, RemoteServer, ServerAt};
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::bundle::BundleArg;
 use crate::cli::Global;
@@ -61,7 +63,15 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
+/// Has warnings written to standard error, which may be a terminal that is gone.
+fn warn_on_stderr() {
+    let ansi = anstream::AutoStream::choice(&std::io::stderr()) != ColorChoice::Never;
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(ansi).with_target(false);
+    log.with_max_level(LevelFilter::WARN).log_internal_errors(false).init();
+}
+
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    warn_on_stderr();
     if args.bundle.folder().is_some() {
         // Mistakes are shown with their places, here rather than as an answer of the daemon.
         args.bundle.open()?;
