@@ -126,6 +126,11 @@ impl Stage {
         root().join("peers").join(name).display().to_string()
     }
 
+    /// Where the programs of others are installed.
+    pub(crate) fn peers(&self) -> &Path {
+        &self.peers
+    }
+
     /// Command line of the official client's HTTP transport as a server on standard input and output.
     pub(crate) fn bridge(&self, arguments: &[&str]) -> Vec<String> {
         let python = self.peers.join("python/bin/python").display().to_string();
@@ -151,7 +156,7 @@ impl Stage {
     }
 
     /// The same, by a client that prefers one generation of the protocol.
-    fn filesystem_in(&self, mode: &str, servers: &[Vec<String>], steps: &Value) -> Child {
+    pub(crate) fn filesystem_in(&self, mode: &str, servers: &[Vec<String>], steps: &Value) -> Child {
         let servers = serde_json::to_string(servers).unwrap();
         let arguments = ["--servers", &servers, "--steps", &steps.to_string(), "--mode", mode];
         self.client("filesystem.py", &arguments.map(str::to_owned))

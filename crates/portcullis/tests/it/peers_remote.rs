@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 use crate::peers::{Stage, shown};
 
 /// A server that runs until it is dropped.
-struct Served {
-    child: Child,
-    url: String,
+pub(crate) struct Served {
+    pub(crate) child: Child,
+    pub(crate) url: String,
 }
 
 impl Served {
@@ -48,7 +48,7 @@ fn free_port() -> u16 {
 
 /// A policy under which everything passes: the client sends wrong arguments and unknown tools on purpose, to see the
 /// server's own answers.
-fn open(stage: &Stage) {
+pub(crate) fn open(stage: &Stage) {
     stage.set_main("mode = \"observe\"");
     stage.add(
         "policies/open.toml",
@@ -57,7 +57,7 @@ fn open(stage: &Stage) {
 }
 
 /// The daemon with `/mcp` in front of a server behind an address.
-fn endpoint(stage: &Stage, server: &Served) -> Served {
+pub(crate) fn endpoint(stage: &Stage, server: &Served) -> Served {
     stage.set_main("policy = \"open\"");
     let main = stage.bundle().join("portcullis.toml");
     let text = std::fs::read_to_string(&main).unwrap();
