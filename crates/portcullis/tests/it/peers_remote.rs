@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 use crate::peers::{Stage, shown};
 
 /// A server that runs until it is dropped.
-struct Served {
+pub(crate) struct Served {
     child: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Served {
@@ -33,6 +33,19 @@ impl Served {
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         Self { child, url: format!("http://127.0.0.1:{port}/mcp") }
     }
+
+    /// A script on Node.js that prints its address.
+    pub(crate) fn script(stage: &Stage, name: &str, arguments: &[&str]) -> Self {
+        let mut command = stage.node();
+        command.arg(stage.script(name)).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        let mut url = String::new();
+        said.read_line(&mut url).unwrap();
+        assert!(url.starts_with("http://127.0.0.1:"), "{name} printed `{url}`");
+        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        Self { child, url: url.trim_end().to_owned() }
+    }
 }
 
 impl Drop for Served {
@@ -48,7 +61,7 @@ fn free_port() -> u16 {
 
 /// A policy under which everything passes: the client sends wrong arguments and unknown tools on purpose, to see the
 /// server's own answers.
-fn open(stage: &Stage) {
+pub(crate) fn open(stage: &Stage) {
     stage.set_main("mode = \"observe\"");
     stage.add(
         "policies/open.toml",
@@ -57,7 +70,7 @@ fn open(stage: &Stage) {
 }
 
 /// The daemon with `/mcp` in front of a server behind an address.
-fn endpoint(stage: &Stage, server: &Served) -> Served {
+pub(crate) fn endpoint(stage: &Stage, server: &Served) -> Served {
     stage.set_main("policy = \"open\"");
     let main = stage.bundle().join("portcullis.toml");
     let text = std::fs::read_to_string(&main).unwrap();
