@@ -66,6 +66,7 @@ mod monitor;
 mod payloads;
 #[cfg(test)]
 mod peers;
+#[cfg(test)]
 mod peers_conformance;
 #[cfg(test)]
 mod peers_kept;

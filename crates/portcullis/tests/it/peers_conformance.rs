@@ -97,7 +97,7 @@ fn read(folder: &Path, above: &str, results: &mut Results) {
         let path = entry.unwrap().path();
         let name = format!("{above}{}", path.file_name().unwrap().to_str().unwrap());
         if let Ok(text) = std::fs::read_to_string(path.join("checks.json")) {
-            let scenario = name[..name.len() - STAMP_BYTES].to_owned();
+            let scenario = name.get(..name.len() - STAMP_BYTES).unwrap().to_owned();
             let checks: Vec<Check> = serde_json::from_str(&text).unwrap();
             for check in checks.into_iter().filter(|check| check.status != Status::Info) {
                 let worst = results.entry((scenario.clone(), check.id)).or_insert(check.status);
