@@ -67,6 +67,8 @@ mod payloads;
 #[cfg(test)]
 mod peers;
 #[cfg(test)]
+mod peers_conformance;
+#[cfg(test)]
 mod peers_generations;
 #[cfg(test)]
 mod peers_kept;

@@ -138,6 +138,17 @@ impl Stage {
         words.into_iter().chain(arguments.iter().map(|word| (*word).to_owned())).collect()
     }
 
+    /// The peers' Node.js, which is younger than that of many machines; else the machine's own.
+    pub(crate) fn node(&self) -> Command {
+        let own = self.npm(".bin/node");
+        Command::new(if own.exists() { own } else { "node".into() })
+    }
+
+    /// A file of the packages from npm.
+    pub(crate) fn npm(&self, file: &str) -> PathBuf {
+        self.peers.join("npm/node_modules").join(file)
+    }
+
     /// Starts a script of the Python client.
     pub(crate) fn client(&self, script: &str, arguments: &[String]) -> Child {
         Command::new(self.peers.join("python/bin/python"))

@@ -33,6 +33,19 @@ impl Served {
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         Self { child, url: format!("http://127.0.0.1:{port}/mcp") }
     }
+
+    /// A script on Node.js that prints its address.
+    pub(crate) fn script(stage: &Stage, name: &str, arguments: &[&str]) -> Self {
+        let mut command = stage.node();
+        command.arg(stage.script(name)).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        let mut url = String::new();
+        said.read_line(&mut url).unwrap();
+        assert!(url.starts_with("http://127.0.0.1:"), "{name} printed `{url}`");
+        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        Self { child, url: url.trim_end().to_owned() }
+    }
 }
 
 impl Drop for Served {
@@ -76,26 +89,13 @@ pub(crate) fn endpoint(stage: &Stage, server: &Served) -> Served {
     Served { child, url }
 }
 
-/// The whole surface of the server over HTTP is the same JSON but for the committed list: alone, behind `mcp --url`, and
-/// behind `/mcp`.
-#[test]
-fn a_remote_server_is_what_it_is_without_the_gate() {
-    let Some(stage) = Stage::set("everything") else { return };
-    open(&stage);
-    let servers: Vec<Served> = (0..3).map(|_| Served::everything(&stage)).collect();
-    let daemon = endpoint(&stage, &servers[2]);
-    let mut gated = stage.governed("mcp", "open", &["--url"]);
-    gated.push(servers[1].url.clone());
-    let token = stage.path("home/credentials/agent.token").display().to_string();
-    let commands = [stage.bridge(&[&servers[0].url]), gated, stage.bridge(&["--token", &token, &daemon.url])];
-    let children: Vec<Child> = commands
-        .into_iter()
-        .map(|command| {
-            let mut arguments = vec!["--mode".to_owned(), "legacy".to_owned()];
-            arguments.extend(command);
-            stage.client("surface.py", &arguments)
-        })
-        .collect();
+/// Uses a server's whole surface three times: alone, behind `mcp --url`, and behind `/mcp`. The reports are the same JSON
+/// but for the committed list.
+fn same_three_ways(stage: &Stage, fields: &str, use_it: impl Fn(usize, &[Served], &Served) -> Child) {
+    open(stage);
+    let servers: Vec<Served> = (0..3).map(|_| Served::everything(stage)).collect();
+    let daemon = endpoint(stage, &servers[2]);
+    let children: Vec<Child> = (0..3).map(|way| use_it(way, &servers, &daemon)).collect();
     let reports: Vec<String> = children
         .into_iter()
         .enumerate()
@@ -107,10 +107,49 @@ fn a_remote_server_is_what_it_is_without_the_gate() {
             file.display().to_string()
         })
         .collect();
-    let fields = stage.script("nondeterministic-http.json");
+    let fields = stage.script(fields);
     for other in &reports[1..] {
         let arguments = [reports[0].clone(), other.clone(), "--fields".to_owned(), fields.clone()];
         let output = stage.client("compare.py", &arguments).wait_with_output().unwrap();
         assert!(output.status.success(), "{other}: {}", shown(&output));
     }
+}
+
+/// Command line of the gate in front of a remote server.
+fn gated(stage: &Stage, server: &Served) -> Vec<String> {
+    stage.governed("mcp", "open", &["--url", &server.url])
+}
+
+fn agent_token(stage: &Stage) -> String {
+    stage.path("home/credentials/agent.token").display().to_string()
+}
+
+#[test]
+fn a_remote_server_is_what_it_is_without_the_gate() {
+    let Some(stage) = Stage::set("everything") else { return };
+    same_three_ways(&stage, "nondeterministic-http.json", |way, servers, daemon| {
+        let command = match way {
+            0 => stage.bridge(&[&servers[0].url]),
+            1 => gated(&stage, &servers[1]),
+            _ => stage.bridge(&["--token", &agent_token(&stage), &daemon.url]),
+        };
+        let mut arguments = vec!["--mode".to_owned(), "legacy".to_owned()];
+        arguments.extend(command);
+        stage.client("surface.py", &arguments)
+    });
+}
+
+#[test]
+fn to_the_client_for_typescript_too() {
+    let Some(stage) = Stage::set("everything") else { return };
+    same_three_ways(&stage, "nondeterministic-typescript.json", |way, servers, daemon| {
+        let mut client = stage.node();
+        client.arg(stage.script("surface.mjs"));
+        match way {
+            0 => client.arg(&servers[0].url),
+            1 => client.arg("--").args(gated(&stage, &servers[1])),
+            _ => client.args(["--token", &agent_token(&stage), &daemon.url]),
+        };
+        client.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    });
 }
