@@ -20,17 +20,14 @@ use portcullis_wire::mcp::result::{
 use portcullis_wire::mcp::task::read_task_state;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::io::AsyncRead;
 
 use super::answers::{NOT_RECORDED, RESULT_TOO_LONG, UNREADABLE_RESULT, WITHHELD, denied, withheld};
 use super::calls::{Call, Open};
-use super::gate::{Gate, is_blank, shown};
+use super::gate::{Gate, Reader, is_blank, shown};
 use super::listing;
 use super::upstream::ID_BYTES_MAX;
 use crate::api::{ReportOutcome, TextEdit};
-
-/// Bytes read at once.
-const READ_BYTES: usize = 64 * 1024;
 
 /// Longest method of a message of the server, in bytes.
 const METHOD_BYTES_MAX: usize = 256;
@@ -44,11 +41,11 @@ pub(super) const CUT_MARK: &str = "\n[portcullis: cut here; the rest of the resu
 /// Passes lines until the server closes its output, or the client its input.
 pub(super) async fn pump(gate: &Arc<Gate>, mut output: impl AsyncRead + Unpin) {
     let mut splitter = LineSplitter::default();
-    let mut chunk = vec![0; READ_BYTES];
+    let mut reader = Reader::default();
     loop {
-        let read = match output.read(&mut chunk).await {
-            Ok(0) => break,
-            Ok(read) => chunk.get(..read).unwrap_or_default(),
+        let read = match reader.read(&mut output).await {
+            Ok([]) => break,
+            Ok(read) => read,
             Err(error) => {
                 tracing::warn!("the server's messages can no longer be read: {error}");
                 break;
@@ -57,7 +54,8 @@ pub(super) async fn pump(gate: &Arc<Gate>, mut output: impl AsyncRead + Unpin) {
         splitter.feed(read);
         while let Some(line) = splitter.next_line() {
             match line {
-                Ok(line) => message(gate, line).await,
+                // Apart, so that a server that says nothing holds no room for what is done with what it says.
+                Ok(line) => Box::pin(message(gate, line)).await,
                 Err(error) => tracing::warn!("a message from the server was dropped: {error}"),
             }
         }

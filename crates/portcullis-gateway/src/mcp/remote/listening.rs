@@ -27,7 +27,8 @@ pub(super) async fn listen(shared: Arc<Shared>) {
     let mut attempts = 0;
     while attempts < ATTEMPTS_MAX {
         let seen = pending.last_event.clone();
-        match open(&shared, pending.last_event.as_deref()).await {
+        // Apart, because the stream is open for long.
+        match Box::pin(open(&shared, pending.last_event.as_deref())).await {
             Ok(Some(answered)) => {
                 let mut body = answered.response.into_body();
                 if let Err(failure) = shared.read_stream(&mut body, &mut pending, None).await {
