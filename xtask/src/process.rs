@@ -11,6 +11,9 @@ use std::process::{Command, ExitStatus, Stdio};
 /// Longest line of another program's output that is read whole; the rest of a longer one comes as further lines.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
+/// What the variables begin with by which cargo tells a program of its own crate.
+const OF_THIS_CRATE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+
 /// What went wrong, as one sentence for a person.
 #[derive(Debug)]
 pub(crate) struct Failure(String);
@@ -80,6 +83,13 @@ impl Program {
             let mut command = Command::new(cargo);
             command.current_dir(root()).args(program.command.get_args());
             program.command = command;
+        }
+        // What `cargo run` tells us of this crate: build scripts of others watch the same names, and would run again each time
+        // that cargo is started from here after it was started by hand, or the other way round.
+        for (name, _) in std::env::vars_os() {
+            if name.to_str().is_some_and(|name| OF_THIS_CRATE.iter().any(|of| name.starts_with(of))) {
+                program.command.env_remove(&name);
+            }
         }
         program
     }

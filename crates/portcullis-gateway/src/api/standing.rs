@@ -55,6 +55,9 @@ pub struct Health {
     /// The same of bundles that runs named for themselves, at most [`OTHERS_MAX`]; approvers alone are told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reload_errors_of_others: Vec<String>,
+    /// MCP servers of the bundle that some client of `/mcp` could not use, and why: a sentence for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers_amiss: Vec<String>,
 }
 
 /// What is not said is well.

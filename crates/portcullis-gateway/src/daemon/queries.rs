@@ -119,6 +119,7 @@ pub(super) async fn health(
             }
             CredentialKind::Agent => Vec::new(),
         },
+        servers_amiss: shared.mcp.amiss(&bundle),
     }))
 }
 

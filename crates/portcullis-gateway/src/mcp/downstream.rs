@@ -21,17 +21,14 @@ use portcullis_wire::mcp::task::read_task_state;
 use portcullis_wire::mcp::translate::Turn;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::io::AsyncRead;
 
 use super::answers::{NOT_RECORDED, RESULT_TOO_LONG, UNREADABLE_RESULT, WITHHELD, denied, withheld};
 use super::calls::{Call, Open};
-use super::gate::{Gate, is_blank, shown};
+use super::gate::{Gate, Reader, is_blank, shown};
 use super::listing;
 use super::upstream::ID_BYTES_MAX;
 use crate::api::{ReportOutcome, TextEdit};
-
-/// Bytes read at once.
-const READ_BYTES: usize = 64 * 1024;
 
 /// Longest method of a message of the server, in bytes.
 const METHOD_BYTES_MAX: usize = 256;
@@ -46,18 +43,18 @@ pub(super) const CUT_MARK: &str = "\n[portcullis: cut here; the rest of the resu
 pub(super) async fn pump(gate: &Arc<Gate>, mut output: impl AsyncRead + Unpin) {
     let Some(mut turns) = gate.to_server.translation.turns() else { return };
     let mut splitter = LineSplitter::default();
-    let mut chunk = vec![0; READ_BYTES];
+    let mut reader = Reader::default();
     loop {
         let read = tokio::select! {
-            read = output.read(&mut chunk) => read,
+            read = reader.read(&mut output) => read,
             Some(turn) = turns.recv() => {
-                take(gate, turn, OutcomeStatus::Unknown, "").await;
+                Box::pin(take(gate, *turn, OutcomeStatus::Unknown, "")).await;
                 continue;
             }
         };
         let read = match read {
-            Ok(0) => break,
-            Ok(read) => chunk.get(..read).unwrap_or_default(),
+            Ok([]) => break,
+            Ok(read) => read,
             Err(error) => {
                 tracing::warn!("the server's messages can no longer be read: {error}");
                 break;
@@ -66,16 +63,17 @@ pub(super) async fn pump(gate: &Arc<Gate>, mut output: impl AsyncRead + Unpin) {
         splitter.feed(read);
         while let Some(line) = splitter.next_line() {
             match line {
-                Ok(line) => heard(gate, line).await,
+                // Apart, so that a server that says nothing holds no room for what is done with what it says.
+                Ok(line) => Box::pin(heard(gate, line)).await,
                 Err(error) => tracing::warn!("a message from the server was dropped: {error}"),
             }
         }
     }
     if !splitter.remainder().is_empty() {
-        heard(gate, splitter.remainder()).await;
+        Box::pin(heard(gate, splitter.remainder())).await;
     }
     while let Ok(turn) = turns.try_recv() {
-        take(gate, turn, OutcomeStatus::Unknown, "").await;
+        Box::pin(take(gate, *turn, OutcomeStatus::Unknown, "")).await;
     }
 }
 

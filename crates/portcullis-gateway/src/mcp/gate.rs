@@ -12,7 +12,7 @@ use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Id, error_response};
 use portcullis_wire::mcp::V_2026_07_28;
 use portcullis_wire::mcp::elicitation::asks_in_requests;
 use serde_json::json;
-use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufWriter};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -26,8 +26,11 @@ use crate::api::{
     ObservationAnswer, ReportOutcome, ReportTold, ReportTools, ReportedTool, ToolsAnswer, UnreadableTool,
 };
 
-/// Buffer of one direction, in bytes. Longer lines go around it.
-const WRITE_BUFFER_BYTES: usize = 64 * 1024;
+/// Longest line that is written together with its newline, in bytes. A longer one is not copied for that.
+const WRITE_TOGETHER_MAX: usize = 64 * 1024;
+/// Least and most bytes that are read at once.
+const READ_BYTES_MIN: usize = 1024;
+const READ_BYTES_MAX: usize = 64 * 1024;
 /// How much of a line is shown in a log message, in characters.
 const SHOWN_CHARS_MAX: usize = 120;
 
@@ -36,7 +39,7 @@ pub(super) struct LineWriter(Way);
 
 enum Way {
     /// Bytes; none once this end is closed.
-    Stream(tokio::sync::Mutex<Option<BufWriter<Box<dyn AsyncWrite + Send + Unpin>>>>),
+    Stream(tokio::sync::Mutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>),
     /// Lines to somebody in this process.
     Channel(mpsc::Sender<(usize, Vec<u8>)>, usize),
 }
@@ -49,9 +52,7 @@ impl fmt::Debug for LineWriter {
 
 impl LineWriter {
     pub(super) fn new(writer: impl AsyncWrite + Send + Unpin + 'static) -> Self {
-        let writer: Box<dyn AsyncWrite + Send + Unpin> = Box::new(writer);
-        let writer = BufWriter::with_capacity(WRITE_BUFFER_BYTES, writer);
-        Self(Way::Stream(tokio::sync::Mutex::new(Some(writer))))
+        Self(Way::Stream(tokio::sync::Mutex::new(Some(Box::new(writer)))))
     }
 
     /// Lines to somebody in this process, who is told by the number from whom they are.
@@ -71,8 +72,12 @@ impl LineWriter {
         let mut slot = slot.lock().await;
         // Put back only when the line is whole: after half a line nothing more may follow.
         let mut writer = slot.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        writer.write_all(line).await?;
-        writer.write_all(b"\n").await?;
+        if line.len() < WRITE_TOGETHER_MAX {
+            writer.write_all(&[line, b"\n"].concat()).await?;
+        } else {
+            writer.write_all(line).await?;
+            writer.write_all(b"\n").await?;
+        }
         writer.flush().await?;
         *slot = Some(writer);
         Ok(())
@@ -85,6 +90,32 @@ impl LineWriter {
         {
             let _ = writer.shutdown().await;
         }
+    }
+}
+
+/// Reads as much at once as comes: whoever says little costs little memory, and there may be thousands of them.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    chunk: Vec<u8>,
+    /// Bytes that were read last.
+    last: usize,
+}
+
+impl Reader {
+    /// What comes next; nothing at the end.
+    pub(super) async fn read(&mut self, from: &mut (impl AsyncRead + Unpin)) -> io::Result<&[u8]> {
+        let now = self.chunk.len();
+        let size = match now {
+            0 => READ_BYTES_MIN,
+            _ if self.last == now => (8 * now).min(READ_BYTES_MAX),
+            _ if self.last < now / 8 => READ_BYTES_MIN,
+            _ => now,
+        };
+        if size != now {
+            self.chunk = vec![0; size];
+        }
+        self.last = from.read(&mut self.chunk).await?;
+        Ok(self.chunk.get(..self.last).unwrap_or_default())
     }
 }
 
@@ -138,7 +169,8 @@ impl Gate {
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(work);
+        // What is done takes no room until it is looked at.
+        tasks.spawn(Box::pin(work));
     }
 
     /// Waits for the work beside, and gives up on what is not done in time.
@@ -287,4 +319,42 @@ pub(super) fn is_blank(line: &[u8]) -> bool {
 pub(super) fn shown(line: &[u8]) -> String {
     let start = line.get(..SHOWN_CHARS_MAX * 4).unwrap_or(line);
     String::from_utf8_lossy(start).chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn much_is_read_in_large_pieces_and_little_in_small_ones() {
+        let text: Vec<u8> = (0..300_000_u32).map(|number| (number % 251) as u8).collect();
+        let (mut read, mut reader, mut from) = (Vec::new(), Reader::default(), text.as_slice());
+        let mut sizes = Vec::new();
+        loop {
+            let piece = reader.read(&mut from).await.unwrap();
+            if piece.is_empty() {
+                break;
+            }
+            read.extend_from_slice(piece);
+            sizes.push(reader.chunk.len());
+        }
+        assert_eq!(read, text);
+        assert_eq!(sizes[..4], [1_024, 8_192, READ_BYTES_MAX, READ_BYTES_MAX]);
+        assert_eq!(reader.read(&mut b"x".as_slice()).await.unwrap(), b"x");
+        reader.read(&mut b"y".as_slice()).await.unwrap();
+        assert_eq!(reader.chunk.len(), READ_BYTES_MIN);
+    }
+
+    #[tokio::test]
+    async fn a_line_is_whole_however_long_it_is() {
+        for length in [0, 10, WRITE_TOGETHER_MAX - 1, WRITE_TOGETHER_MAX, 3 * WRITE_TOGETHER_MAX] {
+            let (near, mut far) = tokio::io::duplex(1 << 20);
+            let (writer, line) = (LineWriter::new(near), vec![b'x'; length]);
+            writer.line(&line).await.unwrap();
+            writer.close().await;
+            let mut written = Vec::new();
+            far.read_to_end(&mut written).await.unwrap();
+            assert_eq!(written, [&line[..], b"\n"].concat());
+        }
+    }
 }

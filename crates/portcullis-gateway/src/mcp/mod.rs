@@ -447,14 +447,15 @@ async fn conduct<S>(
         signal = timeout(SIGNAL_AFTER, stop).await.ok();
     }
     if gone == Gone::Server && signal.is_none() {
-        let how = server_ends(gate, &mut downstream, server).await;
-        gate.abandon(Some(&format!("the server `{name}` ended by itself ({how})"))).await;
+        let how = Box::pin(server_ends(gate, &mut downstream, server)).await;
+        let why = format!("the server `{name}` ended by itself ({how})");
+        Box::pin(gate.abandon(Some(&why))).await;
         return Err(GateError::ServerEnded { server: name.to_owned(), how });
     }
     // Calls that are being judged at this moment may still go ahead, held ones not: nobody waits for them.
     let _ = timeout(LAST_WORDS, gate.calls.all_judged()).await;
-    server_ends(gate, &mut downstream, server).await;
-    gate.abandon(None).await;
+    Box::pin(server_ends(gate, &mut downstream, server)).await;
+    Box::pin(gate.abandon(None)).await;
     Ok(signal)
 }
 

@@ -23,8 +23,8 @@ pub(super) struct Translation {
     translator: tokio::sync::Mutex<Translator>,
     settled: AtomicBool,
     /// What the client is told because of its own messages.
-    back: mpsc::Sender<Turn>,
-    to_client: Mutex<Option<mpsc::Receiver<Turn>>>,
+    back: mpsc::Sender<Box<Turn>>,
+    to_client: Mutex<Option<mpsc::Receiver<Box<Turn>>>>,
 }
 
 impl Translation {
@@ -39,7 +39,7 @@ impl Translation {
     }
 
     /// Where the turns come that the client's messages cause. There is one reader.
-    pub(super) fn turns(&self) -> Option<mpsc::Receiver<Turn>> {
+    pub(super) fn turns(&self) -> Option<mpsc::Receiver<Box<Turn>>> {
         self.to_client.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -78,7 +78,7 @@ impl Translation {
         let turn = self.turn(server, |translator| translator.client_says(line), Some(line)).await?;
         match turn {
             Some(turn) if turn == Turn::default() => Ok(()),
-            Some(turn) => self.back.send(turn).await.map_err(|_| io::ErrorKind::BrokenPipe.into()),
+            Some(turn) => self.back.send(Box::new(turn)).await.map_err(|_| io::ErrorKind::BrokenPipe.into()),
             None => Ok(()),
         }
     }
@@ -128,7 +128,7 @@ impl Gate {
                 tokio::time::sleep(after).await;
                 if let Some(gate) = gate.upgrade() {
                     let turn = gate.to_server.due(&call).await;
-                    let _ = gate.to_server.translation.back.send(turn).await;
+                    let _ = gate.to_server.translation.back.send(Box::new(turn)).await;
                 }
             });
         }

@@ -26,7 +26,7 @@ use portcullis_wire::mcp::{
 };
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::io::AsyncRead;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
@@ -34,15 +34,13 @@ use super::SERVER_ENDS_MAX;
 use super::answers;
 use super::asking;
 use super::calls::{Call, Cancelled, Open};
-use super::gate::{Gate, is_blank, shown};
+use super::gate::{Gate, Reader, is_blank, shown};
 use super::gated_run::GatedRunError;
 use super::held::{self, HeldCall, RETRY_WAITS_MIN};
 use super::to_server::{NoCall, PermittedCall};
 use crate::api::ProposeAction;
 use crate::client::{Permit, Proposed};
 
-/// Bytes read at once.
-const READ_BYTES: usize = 64 * 1024;
 /// How far the client is read ahead of what the server takes, in bytes. A client that has said more than that
 /// to a server that does not read is not heard leaving, and has to end the gate with a signal.
 const AHEAD_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
@@ -80,11 +78,11 @@ pub(super) async fn pump(gate: &Arc<Gate>, mut input: impl AsyncRead + Unpin) ->
 
 async fn pass_lines(gate: &Arc<Gate>, mut input: impl AsyncRead + Unpin) -> Gone {
     let mut splitter = LineSplitter::default();
-    let mut chunk = vec![0; READ_BYTES];
+    let mut reader = Reader::default();
     loop {
-        let read = match input.read(&mut chunk).await {
-            Ok(0) => break,
-            Ok(read) => chunk.get(..read).unwrap_or_default(),
+        let read = match reader.read(&mut input).await {
+            Ok([]) => break,
+            Ok(read) => read,
             Err(error) => {
                 tracing::warn!("the client's messages can no longer be read: {error}");
                 return Gone::Client;

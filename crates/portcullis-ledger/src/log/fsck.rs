@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use portcullis_core::id::RunId;
 use portcullis_proof::Digest;
@@ -21,6 +22,11 @@ use crate::ledger::Reader;
 
 /// The most problems that are named.
 const PROBLEMS_MAX: usize = 100;
+
+/// How often what looks wrong is looked at again while it changes, and after how long: a round writes its files within
+/// milliseconds, on a busy machine within a few hundred.
+const AGAIN_MAX: u32 = 5;
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// What a check of the log found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,11 +51,28 @@ impl LogCheck {
     }
 }
 
-/// Checks the log of a store. Reads every tile, and the ledger where heads speak of it.
+/// Checks the log of a store. Reads every tile, and the ledger where heads speak of it. A daemon may go on with the log
+/// meanwhile: what looks wrong is looked at again, because it may have been in the middle of a round.
 ///
 /// # Errors
 /// When there is no log, or its database or the ledger cannot be read.
 pub fn check(places: &LogPlaces, key: &VerifierKey) -> Result<LogCheck, LogError> {
+    let mut found = check_once(places, key)?;
+    for _ in 0..AGAIN_MAX {
+        if found.problems.is_empty() {
+            break;
+        }
+        std::thread::sleep(AGAIN_AFTER);
+        let again = check_once(places, key)?;
+        if again == found {
+            break;
+        }
+        found = again;
+    }
+    Ok(found)
+}
+
+fn check_once(places: &LogPlaces, key: &VerifierKey) -> Result<LogCheck, LogError> {
     let database = Database::open(places, false)?;
     let database = database.ok_or_else(|| LogError::NoLog { folder: places.database.clone() })?;
     let ledger = places.store.reader()?;

@@ -308,3 +308,26 @@ fn a_full_disk_stops_the_log_until_there_is_space() {
         assert_eq!(judged(&places, run, &policy).status, portcullis_proof::Status::Valid);
     }
 }
+
+#[test]
+fn a_log_in_the_middle_of_a_round_is_not_taken_for_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let places = LogPlaces::beside(&folder.path().join("ledger"));
+    let _ledger = open(&places.database);
+    Log::open(&places).unwrap().round().unwrap();
+    let key = verifier_key(&places).unwrap();
+    // As a fresh daemon leaves it for a moment: its database is there, and its first checkpoint is not published.
+    let (published, aside) = (places.checkpoint(), folder.path().join("aside"));
+    std::fs::rename(&published, &aside).unwrap();
+    let found = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            std::fs::rename(&aside, &published).unwrap();
+        });
+        check(&places, &key).unwrap()
+    });
+    assert_eq!(found.problems, Vec::<String>::new());
+    std::fs::remove_file(&published).unwrap();
+    let found = check(&places, &key).unwrap();
+    assert!(found.problems.len() == 1 && found.problems[0].ends_with("is missing"), "{found:?}");
+}

@@ -310,6 +310,10 @@ fn daemon(home: &Home, digest: Option<Digest>) -> Result<Check, Failure> {
     } else if let Some(error) = health.reload_error {
         check(Health::Warn, format!("the bundle before stays in force, because {error}"))
             .remedy("mend the bundle; it is read again by itself")
+    } else if !health.servers_amiss.is_empty() {
+        check(Health::Warn, health.servers_amiss.join("; ")).remedy(
+            "docs/remote.md says what becomes of the clients; open their sessions again once it is mended",
+        )
     } else if health.version != own {
         check(Health::Warn, format!("this program is version {own}"))
             .remedy("end the daemon (SIGTERM); the new version is started when needed")

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -264,25 +264,130 @@ fn a_client_without_sessions_is_served_by_its_headers_and_body() {
     assert_eq!(runs.len(), 1, "one client, one run");
 }
 
-/// A server that says nothing, and one that ends at once, hold up nobody.
+/// Servers that say nothing, end at once, or cannot be started hold up nobody, and the daemon says what is wrong.
 #[test]
 fn servers_that_fail_leave_the_others_alone() {
-    let daemon =
-        Daemon::start("\n[server.mute]\ncommand = ['sleep', '600']\n\n[server.gone]\ncommand = ['false']\n");
+    let daemon = Daemon::start(
+        "\n[server.mute]\ncommand = ['sleep', '600']\n\n[server.gone]\ncommand = ['false']\n\n\
+         [server.none]\ncommand = ['/no/such/program']\n",
+    );
     let began = Instant::now();
     let (id, hello) = daemon.open("/mcp");
-    assert!(began.elapsed() < Duration::from_secs(30));
-    assert_eq!(hello.json()["result"]["serverInfo"]["name"], "portcullis");
+    assert!(
+        began.elapsed() < Duration::from_secs(8),
+        "the one that answers is not kept waiting for ten seconds"
+    );
+    let hello = &hello.json()["result"];
+    assert_eq!(hello["serverInfo"]["name"], "portcullis");
+    assert_eq!(hello["capabilities"]["tools"]["listChanged"], true, "{hello}");
     let session = [("mcp-session-id", id.as_str())];
     let began = Instant::now();
     let sum =
         daemon.post(&session, &call(1, "a__perform_calculation", &json!({"expression": "1 + 1"}))).json();
     assert_eq!(sum["result"]["isError"], false, "{sum}");
+    let list = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/list"});
+    assert!(!tools(&daemon.post(&session, &list)).is_empty());
     assert!(began.elapsed() < Duration::from_secs(5));
-    let gone = daemon.post(&session, &call(2, "gone__x", &json!({}))).json();
-    assert!(gone["error"]["message"].as_str().unwrap().contains("has ended"), "{gone}");
-    let nobody = daemon.post(&session, &call(3, "perform_calculation", &json!({}))).json();
-    assert_eq!(nobody["error"]["code"], -32602, "{nobody}");
+    for (tool, code, words) in [
+        ("gone__x", -32603, "has ended"),
+        ("mute__x", -32603, "`mute` has not answered `initialize` yet"),
+        ("none__x", -32602, "no server has"),
+        ("perform_calculation", -32602, "no server has"),
+    ] {
+        let refused = daemon.post(&session, &call(2, tool, &json!({}))).json();
+        let message = refused["error"]["message"].as_str().unwrap_or_default();
+        assert!(refused["error"]["code"] == code && message.contains(words), "{tool}: {refused}");
+    }
+    let doctor = daemon.state.run(&["doctor", "--json"]).json();
+    let of_daemon = doctor.iter().find(|check| check["name"] == "daemon").unwrap();
+    let detail = of_daemon["detail"].as_str().unwrap();
+    assert_eq!(of_daemon["result"], "warn");
+    for words in ["`mute` has not answered `initialize`", "`gone` ended by itself", "`none` cannot be had"] {
+        assert!(detail.contains(words), "{detail}");
+    }
+}
+
+/// A program that answers what it is asked, `initialize` after `$1` seconds and lists after `$2`.
+const SLOW: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) sleep "$1"
+      echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"slow","version":"1"}}}';;
+    *'notifications/initialized'*) met=yes;;
+    *'"tools/list"'*) sleep "$2"
+      [ "$met" = yes ] && echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"late","inputSchema":{"type":"object"}}]}}';;
+  esac
+done
+"#;
+
+fn slow(hello_s: &str, list_s: &str) -> String {
+    format!("\n[server.slow]\ncommand = ['sh', '-c', '''{SLOW}''', 'slow', '{hello_s}', '{list_s}']\n")
+}
+
+fn tools(answer: &Answer) -> Vec<String> {
+    let listed = answer.json();
+    let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The next message on a stream.
+fn next_message(stream: &mut impl BufRead) -> Value {
+    loop {
+        let mut line = String::new();
+        assert!(stream.read_line(&mut line).unwrap() > 0, "the stream ended");
+        if let Some(data) = line.strip_prefix("data: {") {
+            return serde_json::from_str(&format!("{{{data}")).unwrap();
+        }
+    }
+}
+
+/// A server that introduces itself late is announced when it has, and is then there.
+#[test]
+fn a_server_that_is_late_is_announced() {
+    let daemon = Daemon::start(&slow("4", "0"));
+    let began = Instant::now();
+    let (id, _) = daemon.open("/mcp");
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    let session = [("mcp-session-id", id.as_str())];
+    let list = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/list"});
+    let before = tools(&daemon.post(&session, &list));
+    assert!(!before.is_empty() && before.iter().all(|tool| tool.starts_with("a__")), "{before:?}");
+    let headers = [session[0], ("accept", "text/event-stream")];
+    let request = Request { method: "GET", headers: &headers, ..Request::default() };
+    let mut own = BufReader::new(daemon.send(&request));
+    assert_eq!(next_message(&mut own)["method"], "notifications/tools/list_changed");
+    let after = tools(&daemon.post(&session, &list));
+    assert!(after.contains(&"slow__late".to_owned()), "it was told that it may be asked: {after:?}");
+    assert_eq!(daemon.state.run(&["doctor", "--json"]).json()[5]["result"], "ok");
+}
+
+/// A list that is late is announced once, and kept for when the client asks again.
+#[test]
+fn a_list_that_is_late_is_kept() {
+    let daemon = Daemon::start(&slow("0", "3"));
+    let (id, _) = daemon.open("/mcp");
+    let session = [("mcp-session-id", id.as_str())];
+    let list = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/list"});
+    let began = Instant::now();
+    let first = tools(&daemon.post(&session, &list));
+    assert!(
+        began.elapsed() < Duration::from_secs(3) && !first.contains(&"slow__late".to_owned()),
+        "{first:?}"
+    );
+    let headers = [session[0], ("accept", "text/event-stream")];
+    let request = Request { method: "GET", headers: &headers, ..Request::default() };
+    let mut own = BufReader::new(daemon.send(&request));
+    assert_eq!(next_message(&mut own)["method"], "notifications/tools/list_changed");
+    let again = tools(&daemon.post(&session, &list));
+    assert!(again.contains(&"slow__late".to_owned()), "{again:?}");
+    // It comes late again, and says what it said: a client that asks whenever it is told to would never stop.
+    std::thread::sleep(Duration::from_secs(4));
+    let told = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}).to_string();
+    own.get_ref().set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let mut rest = Vec::new();
+    let _nothing_comes = own.read_to_end(&mut rest);
+    assert!(!String::from_utf8_lossy(&rest).contains(&told), "{}", String::from_utf8_lossy(&rest));
 }
 
 /// A stream that breaks is taken up behind the last event that came.

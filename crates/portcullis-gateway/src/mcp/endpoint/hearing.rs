@@ -85,6 +85,7 @@ impl Session {
                 let Ok(result) = serde_json::from_str::<Value>(result.get()) else { return };
                 let mut state = self.state();
                 if method == INITIALIZE {
+                    self.standing.is_well(server.map_or("", |server| &server.name));
                     state.version = result.get("protocolVersion").and_then(Value::as_str).map(str::to_owned);
                 }
                 state.routes.learn(index, method, &result);
@@ -106,7 +107,7 @@ impl Session {
         let page = result.and_then(|result| serde_json::from_str::<Value>(result.get()).ok());
         let Some(page) = page else {
             let error = error.map(ToOwned::to_owned);
-            return self.part_came(number, made, |whole| whole.error = whole.error.take().or(error));
+            return self.part_came(number, index, made, error);
         };
         self.state().routes.learn(index, &open.method, &page);
         let cursor = page.get("nextCursor").filter(|cursor| !cursor.is_null()).cloned();
@@ -121,11 +122,11 @@ impl Session {
                 more = next_page(&whole.line, &cursor);
             }
         }
-        let Some(line) = more else { return self.part_came(number, made, |_| {}) };
+        let Some(line) = more else { return self.part_came(number, index, made, None) };
         let (session, open) = (Arc::clone(self), open.clone());
         tokio::spawn(async move {
             if session.ask(&line, open, &[]).await.is_err() {
-                session.part_came(number, made, |_| {});
+                session.part_came(number, index, made, None);
             }
         });
     }

@@ -12,13 +12,15 @@ mod merge;
 mod routes;
 mod server;
 mod session;
+mod standing;
 mod streams;
+mod together;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use portcullis_core::bundle::McpServer;
+use portcullis_core::bundle::{Bundle, McpServer};
 use portcullis_core::id::{Digest, DigestBuilder};
 use portcullis_session::credentials::Identity;
 use portcullis_session::gate::Gate as Runs;
@@ -32,6 +34,7 @@ pub(crate) use streams::{Event, EventId, Reading};
 use super::GateError;
 use crate::home::Home;
 use server::{For, Server};
+use standing::Standing;
 
 /// Sessions at once, of all clients and of one principal.
 const SESSIONS_MAX: usize = 4096;
@@ -72,6 +75,7 @@ pub(crate) enum OpenError {
 #[derive(Debug, Default)]
 pub(crate) struct Endpoint {
     sessions: Mutex<HashMap<Key, Arc<Session>>>,
+    standing: Arc<Standing>,
     /// Held while a session without an id is opened, so that one client gets one.
     opening: tokio::sync::Mutex<()>,
 }
@@ -157,26 +161,41 @@ impl Endpoint {
             lines: &lines,
             // Of several servers a client has to reach each in the same way.
             unmatched: if single { Unmatched::Refuse } else { Unmatched::LeaveOut },
+            standing: &self.standing,
         };
-        let mut servers = Vec::with_capacity(of.servers.len());
-        for (index, (name, server)) in of.servers.iter().enumerate() {
+        let (mut servers, mut not_started) = (Vec::with_capacity(of.servers.len()), None);
+        for (name, server) in &of.servers {
             let prefix = match (single, &server.prefix) {
                 (true, None) => String::new(),
                 _ if of.alone => String::new(),
                 _ => server.prefix(name),
             };
-            match Server::start(&start, index, name, server, prefix).await {
+            match Server::start(&start, servers.len(), name, server, prefix).await {
                 Ok(started) => servers.push(started),
+                // The others go on without it.
+                Err(OpenError::Server { name, why }) => {
+                    self.standing.is_amiss(&name, &format!("cannot be had: {why}"));
+                    not_started = Some(OpenError::Server { name, why });
+                }
                 Err(error) => {
                     servers.iter().for_each(Server::end);
                     return Err(error);
                 }
             }
         }
-        let session = Arc::new(Session::new(of.identity.principal.id.clone(), stateless, servers));
+        if let Some(error) = not_started.filter(|_| servers.is_empty()) {
+            return Err(error);
+        }
+        let principal = of.identity.principal.id.clone();
+        let session = Arc::new(Session::new(principal, stateless, servers, Arc::clone(&self.standing)));
         tokio::spawn(hearing::relay(Arc::downgrade(&session), relayed));
         self.sessions().insert(key, Arc::clone(&session));
         Ok(session)
+    }
+
+    /// What is wrong with the servers of a bundle, as clients found.
+    pub(crate) fn amiss(&self, bundle: &Bundle) -> Vec<String> {
+        self.standing.amiss(|name| bundle.servers.contains_key(name))
     }
 
     fn check_room(&self, principal: &str) -> Result<(), OpenError> {

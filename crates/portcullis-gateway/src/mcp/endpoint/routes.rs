@@ -4,10 +4,13 @@
 //! use an id at the same time, and so may servers for what they ask. The same number stands for a request's progress token.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use portcullis_wire::mcp::TOOLS_CALL;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio::sync::Notify;
 
 /// Requests of one client that are not answered yet.
 pub(super) const OPEN_MAX: usize = 1024;
@@ -43,10 +46,17 @@ pub(super) struct Whole {
     pub(super) line: Vec<u8>,
     /// The answers of each server, page by page; `None` for one that was not asked, or failed.
     pub(super) pages: Vec<Option<Vec<Value>>>,
-    /// How many have still to answer.
-    pub(super) waiting: usize,
+    /// Those that have still to answer.
+    pub(super) waiting: Vec<usize>,
     /// An error that a server answered.
     pub(super) error: Option<Box<RawValue>>,
+    pub(super) asked: Instant,
+    /// When the latest of the servers has answered, counted from the question.
+    pub(super) latest: Option<Duration>,
+    /// Told of each answer.
+    pub(super) came: Arc<Notify>,
+    /// The client was answered; what comes now is late.
+    pub(super) told: bool,
 }
 
 #[derive(Debug, Default)]
@@ -108,8 +118,30 @@ impl Routes {
         self.open.get(&number)
     }
 
+    /// Keeps what servers still owe of a request to all that was answered, unless they owe nothing. What they owe of an
+    /// earlier one is given up: the later one brings the same.
+    pub(super) fn keep_late(&mut self, number: u64) {
+        let Some(whole) = self.wholes.get(&number) else { return };
+        let (method, owes) = (whole.method.clone(), !whole.waiting.is_empty());
+        let is_over = |other: u64, whole: &Whole| match other == number {
+            true => !owes,
+            false => whole.told && whole.method == method,
+        };
+        let over: Vec<u64> = self
+            .wholes
+            .iter()
+            .filter(|(other, whole)| is_over(**other, whole))
+            .map(|(other, _)| *other)
+            .collect();
+        self.wholes.retain(|number, _| !over.contains(number));
+        self.open.retain(|_, open| open.whole.is_none_or(|whole| !over.contains(&whole)));
+    }
+
+    /// Whether the client waits for nothing.
     pub(super) fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.wholes.is_empty()
+        let is_late = |whole: u64| self.wholes.get(&whole).is_some_and(|whole| whole.told);
+        self.open.values().all(|open| open.whole.is_some_and(is_late))
+            && self.wholes.values().all(|whole| whole.told)
     }
 
     /// The number of a request that the client names by its id.

@@ -13,7 +13,8 @@ use portcullis_session::surface::Local;
 use portcullis_wire::mcp::translate::Unmatched;
 use tokio::sync::{mpsc, oneshot};
 
-use super::OpenError;
+use super::standing::Standing;
+use super::{GateError, OpenError};
 use crate::api::OpenRun;
 use crate::home::{APPROVER_TOKEN_VARIABLE, Home};
 use crate::mcp::contained::Confined;
@@ -49,6 +50,8 @@ pub(super) struct For<'f> {
     pub(super) lines: &'f mpsc::Sender<(usize, Vec<u8>)>,
     /// What becomes of what a server offers that the client's generation has no counterpart for.
     pub(super) unmatched: Unmatched,
+    /// Where it is noted that the server has ended by itself.
+    pub(super) standing: &'f Arc<Standing>,
 }
 
 impl Server {
@@ -100,12 +103,13 @@ impl Server {
             Arc::new(Gate::new(run, known_as.clone(), name.to_owned(), to_client, to_server, uncontained))
         };
         let (alive, (end, ended)) = (Arc::new(AtomicBool::new(true)), oneshot::channel());
+        let noted = Noted { standing: Arc::clone(of.standing), name: name.to_owned() };
         let gate = match at {
             ServerAt::Command(command) => {
-                command_server(run, &command, confined, made, (&alive, ended)).await
+                command_server(run, &command, confined, made, (&alive, ended, noted)).await
             }
             ServerAt::Address(address) => {
-                address_server(run, (&address, of.home, name), made, (&alive, ended)).await
+                address_server(run, (&address, of.home, name), made, (&alive, ended, noted)).await
             }
         };
         Ok(Self {
@@ -129,14 +133,20 @@ impl Server {
     }
 }
 
-type Ending<'e> = (&'e Arc<AtomicBool>, oneshot::Receiver<()>);
+type Ending<'e> = (&'e Arc<AtomicBool>, oneshot::Receiver<()>, Noted);
+
+/// Where it is noted what becomes of a server.
+struct Noted {
+    standing: Arc<Standing>,
+    name: String,
+}
 
 async fn command_server(
     run: GatedRun,
     command: &[OsString],
     confined: Option<Confined>,
     made: impl FnOnce(GatedRun, LineWriter) -> Arc<Gate>,
-    (alive, ended): Ending<'_>,
+    (alive, ended, noted): Ending<'_>,
 ) -> Result<Arc<Gate>, String> {
     let started = start(command, confined.as_ref(), &[APPROVER_TOKEN_VARIABLE]);
     let (mut child, input, output) = match started {
@@ -155,7 +165,7 @@ async fn command_server(
         if let Some(confined) = &confined {
             confined.report(&shared.run, shared.command()).await;
         }
-        finish(&shared, told.map(drop)).await;
+        Box::pin(finish(&shared, told.map(drop), &noted)).await;
     });
     Ok(gate)
 }
@@ -164,7 +174,7 @@ async fn address_server(
     run: GatedRun,
     (address, home, name): (&RemoteServer, &Home, &str),
     made: impl FnOnce(GatedRun, LineWriter) -> Arc<Gate>,
-    (alive, ended): Ending<'_>,
+    (alive, ended, noted): Ending<'_>,
 ) -> Result<Arc<Gate>, String> {
     let pipe = remote::pipe();
     let gate = made(run, LineWriter::new(pipe.input));
@@ -181,7 +191,7 @@ async fn address_server(
         let told =
             conduct(&shared, std::future::pending(), pipe.output, left(ended), &mut remote, &name).await;
         alive.store(false, Ordering::SeqCst);
-        finish(&shared, told.map(drop)).await;
+        Box::pin(finish(&shared, told.map(drop), &noted)).await;
     });
     Ok(gate)
 }
@@ -191,9 +201,13 @@ async fn left(ended: oneshot::Receiver<()>) {
     let _ = ended.await;
 }
 
-async fn finish(gate: &Gate, told: Result<(), super::GateError>) {
-    if let Err(error) = told {
-        tracing::warn!("{error}");
+async fn finish(gate: &Gate, told: Result<(), GateError>, noted: &Noted) {
+    match told {
+        Ok(()) => {}
+        Err(GateError::ServerEnded { how, .. }) => {
+            noted.standing.is_amiss(&noted.name, &format!("ended by itself ({how})"));
+        }
+        Err(error) => tracing::warn!("{error}"),
     }
     if let Err(error) = close(&gate.run).await {
         tracing::debug!("{error}");

@@ -1,30 +1,29 @@
 //! One client of the endpoint: its servers, each behind a gate of its own, and what it is answered.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use portcullis_wire::jsonrpc::{
     INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message, error_response, peek,
-    result_response,
 };
 use portcullis_wire::mcp::headers::Repeated;
 use portcullis_wire::mcp::replace::{
     CANCELLED_ID, ID, NAME, PROGRESS_TOKEN, PROMPT_REFERENCE, Path, RESOURCE_REFERENCE, TASK, URI,
     replace_at, value_at,
 };
-use portcullis_wire::mcp::{CANCELLED, INITIALIZE};
+use portcullis_wire::mcp::{CANCELLED, INITIALIZE, INITIALIZED};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::merge::{Made, Part, made, merged};
-use super::routes::{Open, Routes, Whole};
+use super::merge::made;
+use super::routes::{Open, Routes};
 use super::server::Server;
+use super::standing::Standing;
 use super::streams::{EventId, Reading, Streams};
+use super::together::Late;
 use crate::mcp::upstream;
-
-/// How long a server may take to answer what all of them are asked. Who has not answered is left out.
-const TOGETHER_MAX: Duration = Duration::from_secs(10);
 
 /// A client and its servers.
 #[derive(Debug)]
@@ -39,6 +38,7 @@ pub(crate) struct Session {
     /// A server has answered something with a result.
     pub(super) served: AtomicBool,
     pub(super) ended: AtomicBool,
+    pub(super) standing: Arc<Standing>,
 }
 
 #[derive(Debug, Default)]
@@ -47,6 +47,11 @@ pub(super) struct State {
     pub(super) streams: Streams,
     /// The revision that the client was told.
     pub(super) version: Option<String>,
+    /// Servers that have introduced themselves, where there are several.
+    pub(super) introduced: BTreeSet<usize>,
+    /// The client's word that it knows them, for those that introduce themselves late.
+    pub(super) initialized: Option<Vec<u8>>,
+    pub(super) late: Late,
 }
 
 /// What becomes of a message of the client.
@@ -61,7 +66,12 @@ pub(crate) enum Said {
 }
 
 impl Session {
-    pub(super) fn new(principal: String, stateless: bool, servers: Vec<Server>) -> Self {
+    pub(super) fn new(
+        principal: String,
+        stateless: bool,
+        servers: Vec<Server>,
+        standing: Arc<Standing>,
+    ) -> Self {
         Self {
             principal,
             stateless,
@@ -70,6 +80,7 @@ impl Session {
             used: Mutex::new(Instant::now()),
             served: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            standing,
         }
     }
 
@@ -135,8 +146,16 @@ impl Session {
                 }
                 Said::Accepted
             }
-            Message::Notification { .. } => {
-                for server in self.servers.iter().filter(|server| server.is_alive()) {
+            Message::Notification { method, .. } => {
+                let spoken_to: Vec<usize> = {
+                    let mut state = self.state();
+                    if method == INITIALIZED {
+                        state.initialized = Some(line.to_vec());
+                    }
+                    (0..self.servers.len()).filter(|at| self.speaks(&state, *at)).collect()
+                };
+                let servers = spoken_to.into_iter().filter_map(|at| self.servers.get(at));
+                for server in servers.filter(|server| server.is_alive()) {
                     let _ = upstream::message(&server.gate, line).await;
                 }
                 Said::Accepted
@@ -153,6 +172,12 @@ impl Session {
             return self.ask_all(line, id, method, made).await;
         }
         let (server, changes) = self.place(line, method)?;
+        let to = self.servers.get(server).filter(|server| server.is_alive());
+        if let Some(to) = to.filter(|_| method != INITIALIZE && !self.speaks(&self.state(), server)) {
+            let name = &to.name;
+            let why = format!("the server `{name}` has not answered `initialize` yet; call it later");
+            return Err(Refused { code: INTERNAL_ERROR, why });
+        }
         let token = value_at(line, PROGRESS_TOKEN).map_err(Refused::unreadable)?.map(ToOwned::to_owned);
         let reading = self.state().streams.open();
         let stream = reading.stream;
@@ -252,111 +277,6 @@ impl Session {
         }
     }
 
-    /// Asks all servers.
-    async fn ask_all(
-        self: &Arc<Self>,
-        line: &[u8],
-        id: &RawValue,
-        method: &str,
-        made: Made,
-    ) -> Result<Reading, Refused> {
-        let alive: Vec<usize> = self
-            .servers
-            .iter()
-            .enumerate()
-            .filter(|(_, server)| server.is_alive())
-            .map(|(at, _)| at)
-            .collect();
-        let reading = self.state().streams.open();
-        let whole = Whole {
-            id: id.to_owned(),
-            stream: reading.stream,
-            method: method.to_owned(),
-            line: line.to_vec(),
-            pages: vec![None; self.servers.len()],
-            waiting: alive.len(),
-            error: None,
-        };
-        let number = self.state().routes.open_whole(whole);
-        let number = number.map_err(|full| Refused { code: INVALID_REQUEST, why: full.to_string() })?;
-        for index in &alive {
-            let open = Open {
-                id: id.to_owned(),
-                token: None,
-                stream: reading.stream,
-                server: *index,
-                method: method.to_owned(),
-                whole: Some(number),
-            };
-            // Beside each other: one that does not read what it is sent holds up none.
-            let (session, line) = (Arc::clone(self), line.to_vec());
-            tokio::spawn(async move {
-                if session.ask(&line, open, &[]).await.is_err() {
-                    session.part_came(number, made, |_| {});
-                }
-            });
-        }
-        if alive.is_empty() {
-            self.finish_whole(number, made);
-        }
-        let session = Arc::downgrade(self);
-        tokio::spawn(async move {
-            tokio::time::sleep(TOGETHER_MAX).await;
-            if let Some(session) = Weak::upgrade(&session) {
-                session.finish_whole(number, made);
-            }
-        });
-        Ok(reading)
-    }
-
-    /// One server has answered what all are asked, or will not.
-    pub(super) fn part_came(&self, number: u64, made: Made, note: impl FnOnce(&mut Whole)) {
-        let mut state = self.state();
-        let Some(whole) = state.routes.whole(number) else { return };
-        note(whole);
-        whole.waiting = whole.waiting.saturating_sub(1);
-        let done = whole.waiting == 0;
-        drop(state);
-        if done {
-            self.finish_whole(number, made);
-        }
-    }
-
-    /// Answers with what has come.
-    fn finish_whole(&self, number: u64, made: Made) {
-        let mut state = self.state();
-        let Some(whole) = state.routes.take_whole(number) else { return };
-        if whole.waiting > 0 {
-            tracing::warn!(
-                "{} MCP servers did not answer `{}` in time and are left out",
-                whole.waiting,
-                whole.method
-            );
-        }
-        let parts: Vec<Part<'_>> = self
-            .servers
-            .iter()
-            .zip(&whole.pages)
-            .filter_map(|(server, pages)| {
-                Some(Part { name: &server.name, prefix: &server.prefix, pages: pages.as_deref()? })
-            })
-            .collect();
-        let line = match (merged(made, &parts), whole.error) {
-            (Some(result), _) => {
-                self.served.store(true, Ordering::SeqCst);
-                if whole.method == INITIALIZE {
-                    state.version = result.get("protocolVersion").and_then(Value::as_str).map(str::to_owned);
-                }
-                result_response(&whole.id, &result)
-            }
-            (None, Some(error)) => {
-                format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, whole.id).into_bytes()
-            }
-            (None, None) => error_response(Some(&whole.id), INTERNAL_ERROR, "no server has answered", None),
-        };
-        state.streams.put(whole.stream, line, true);
-    }
-
     /// The client answers what a server asked.
     async fn answer(&self, line: &[u8]) -> Said {
         let id = value_at(line, ID).ok().flatten();
@@ -425,8 +345,8 @@ impl Session {
 /// Why a request goes no further.
 #[derive(Debug)]
 pub(super) struct Refused {
-    code: i64,
-    why: String,
+    pub(super) code: i64,
+    pub(super) why: String,
 }
 
 impl Refused {

@@ -144,7 +144,7 @@ impl Shared {
                 decoder.next_event().map_err(|error| Failure::Broken(error.to_string()))?
             {
                 pending.last_event.clone_from(&event.id);
-                self.event(event, pending).await?;
+                Box::pin(self.event(event, pending)).await?;
                 if pending.asked.is_empty() && !listens {
                     return Ok(());
                 }

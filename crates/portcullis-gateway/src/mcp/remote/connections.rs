@@ -14,9 +14,10 @@ use crate::origin::Origin;
 
 /// How long making a connection may take.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
-/// Idle connections that are kept, and for how long: servers close theirs after five seconds and more.
+/// Idle connections that are kept, and for how long: servers close theirs after five seconds and more, and what is sent at
+/// that moment is lost, so that whether it was executed is not known.
 const IDLE_MAX: usize = 16;
-const IDLE_LASTS: Duration = Duration::from_secs(30);
+const IDLE_LASTS: Duration = Duration::from_secs(4);
 
 type Sender = SendRequest<Full<Bytes>>;
 

@@ -30,7 +30,8 @@ pub(super) async fn listen(shared: Arc<Shared>, told: oneshot::Sender<()>) {
     let mut told = Some(told);
     while attempts < ATTEMPTS_MAX {
         let seen = pending.last_event.clone();
-        let opened = open(&shared, pending.last_event.as_deref()).await;
+        // Apart, because the stream is open for long.
+        let opened = Box::pin(open(&shared, pending.last_event.as_deref())).await;
         drop(told.take());
         match opened {
             Ok(Some(answered)) => {

@@ -29,14 +29,14 @@ use hyper::{Method, Response, StatusCode};
 use portcullis_wire::framing::LineSplitter;
 use portcullis_wire::jsonrpc::{Id, Message, peek};
 use portcullis_wire::mcp::{CANCELLED, INITIALIZE, INITIALIZED, SUBSCRIPTIONS_LISTEN, cancelled_request};
-use tokio::io::{AsyncRead, AsyncReadExt as _, DuplexStream};
+use tokio::io::{AsyncRead, DuplexStream};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::timeout;
 use url::Url;
 
 use super::Process;
-use super::gate::{Gate, LineWriter, is_blank};
+use super::gate::{Gate, LineWriter, Reader, is_blank};
 use crate::home::Home;
 use crate::origin::Origin;
 use crate::upstream_auth::{AuthError, Authorization, Retry, UpstreamAuth};
@@ -58,7 +58,6 @@ const LAST_ANSWERS: Duration = Duration::from_secs(4);
 const REDIRECTS_MAX: usize = 3;
 /// Bytes of lines that wait between the gate and here, in each direction.
 const PIPE_BYTES: usize = 64 * 1024;
-const READ_BYTES: usize = 16 * 1024;
 
 /// Where a remote server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -230,14 +229,15 @@ struct Posting {
 /// Posts lines until the gate closes its end.
 async fn pump(shared: Arc<Shared>, mut from_gate: impl AsyncRead + Unpin) {
     let mut splitter = LineSplitter::default();
-    let mut chunk = vec![0; READ_BYTES];
+    let mut reader = Reader::default();
     let mut posting = Posting::default();
-    while let Ok(read @ 1..) = from_gate.read(&mut chunk).await {
-        splitter.feed(chunk.get(..read).unwrap_or_default());
+    while let Ok(read @ [_, ..]) = reader.read(&mut from_gate).await {
+        splitter.feed(read);
         while let Some(line) = splitter.next_line() {
             match line {
                 Ok(line) if is_blank(line) => {}
-                Ok(line) => post(&shared, &mut posting, Bytes::copy_from_slice(line)).await,
+                // Apart, so that a gate that says nothing holds no room for it.
+                Ok(line) => Box::pin(post(&shared, &mut posting, Bytes::copy_from_slice(line))).await,
                 Err(error) => tracing::warn!("a message to the server was dropped: {error}"),
             }
         }
@@ -247,7 +247,7 @@ async fn pump(shared: Arc<Shared>, mut from_gate: impl AsyncRead + Unpin) {
     let answers = async { while posting.tasks.join_next().await.is_some() {} };
     let _ = timeout(LAST_ANSWERS, answers).await;
     posting.tasks.shutdown().await;
-    shared.take_leave().await;
+    Box::pin(shared.take_leave()).await;
     shared.to_gate.close().await;
 }
 
@@ -295,7 +295,8 @@ async fn post(shared: &Arc<Shared>, posting: &mut Posting, body: Bytes) {
         }
         return;
     }
-    let task = posting.tasks.spawn(work);
+    // What is done takes no room until it is looked at.
+    let task = posting.tasks.spawn(Box::pin(work));
     if listens {
         posting.subscriptions.retain(|open| !open.is_finished());
         posting.subscriptions.push(task.clone());

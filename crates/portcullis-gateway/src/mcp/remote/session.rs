@@ -91,7 +91,10 @@ impl Shared {
 pub(super) fn session_id<B>(response: &Response<B>) -> Result<Option<HeaderValue>, Failure> {
     let Some(id) = response.headers().get(SESSION_ID) else { return Ok(None) };
     match id.as_bytes().iter().all(|byte| matches!(byte, 0x21..=0x7e)) && id.len() <= 1024 {
-        true => Ok(Some(id.clone())),
+        // A copy: the header is a part of all that was read with it.
+        true => HeaderValue::from_bytes(id.as_bytes())
+            .map(Some)
+            .map_err(|_| Failure::NotAResponse("its session id is invalid".to_owned())),
         false => Err(Failure::NotAResponse("its session id is invalid".to_owned())),
     }
 }
