@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -81,7 +82,14 @@ fn a_client_without_sessions_uses_a_server_of_sessions() {
 }
 
 /// What `/mcp` answers to a request without session.
-fn ask(url: &str, token: &str, method: &str, name: Option<&str>, mut params: Value) -> Value {
+fn ask(url: &str, token: &str, method: &str, name: Option<&str>, params: Value) -> Value {
+    let mut text = String::new();
+    send(url, token, method, name, params).read_to_string(&mut text).unwrap();
+    let line = text.lines().rfind(|line| line.contains("\"jsonrpc\"")).unwrap_or_else(|| panic!("{text}"));
+    serde_json::from_str(line.strip_prefix("data: ").unwrap_or(line)).unwrap()
+}
+
+fn send(url: &str, token: &str, method: &str, name: Option<&str>, mut params: Value) -> TcpStream {
     let address = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -99,10 +107,8 @@ fn ask(url: &str, token: &str, method: &str, name: Option<&str>, mut params: Val
         body.len()
     )
     .unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    let line = text.lines().rfind(|line| line.contains("\"jsonrpc\"")).unwrap_or_else(|| panic!("{text}"));
-    serde_json::from_str(line.strip_prefix("data: ").unwrap_or(line)).unwrap()
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
 }
 
 fn names(list: &Value) -> Vec<String> {
@@ -147,4 +153,15 @@ fn servers_of_both_generations_stand_behind_one_address() {
     assert_eq!((&read["content"][0]["text"], &read["resultType"]), (&json!("a line\n"), &json!("complete")));
     let greeted = new("tools/call", Some(both[1]), json!({"name": both[1], "arguments": {"name": "Bob"}}));
     assert_eq!(greeted["content"][0]["text"], "Hello, Bob!");
+
+    // One subscription at both: the client is told once what they agree to.
+    new("resources/list", None, json!({}));
+    let wanted = json!({"toolsListChanged": true, "resourceSubscriptions": ["note://one", "note://none"]});
+    let stream = send(&daemon.url, &token, "subscriptions/listen", None, json!({"notifications": wanted}));
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let told = lines.find_map(|line| line.strip_prefix("data: ").map(str::to_owned)).unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(told["params"]["_meta"], json!({"io.modelcontextprotocol/subscriptionId": 1}));
+    assert_eq!(told["params"]["notifications"]["toolsListChanged"], true, "{told}");
 }

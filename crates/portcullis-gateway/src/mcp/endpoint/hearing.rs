@@ -7,7 +7,7 @@ use portcullis_wire::jsonrpc::{Message, peek};
 use portcullis_wire::mcp::replace::{
     CANCELLED_ID, ID, PROGRESS_OF, Path, SUBSCRIPTION, replace_at, value_at,
 };
-use portcullis_wire::mcp::{CANCELLED, INITIALIZE, TOOLS_LIST};
+use portcullis_wire::mcp::{CANCELLED, INITIALIZE, SUBSCRIPTIONS_LISTEN, TOOLS_LIST};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -55,6 +55,9 @@ impl Session {
         }
         if result.is_some() {
             self.served.store(true, Ordering::SeqCst);
+        }
+        if open.method == SUBSCRIPTIONS_LISTEN && self.subscription_ended(open.stream, index) {
+            return Some(());
         }
         let mut changes = vec![(ID, open.id.get())];
         if open.method == TOOLS_LIST && self.stateless {
@@ -137,6 +140,13 @@ impl Session {
             let Some(number) = value_at(line, path).ok()? else { continue };
             let Ok(number) = number.get().parse::<u64>() else { continue };
             let open = state.routes.get(number).filter(|open| open.server == index)?;
+            if path == SUBSCRIPTION {
+                let open = open.clone();
+                if self.subscription_said(&mut state, &open, line, method) {
+                    return Some(());
+                }
+            }
+            let open = state.routes.get(number)?;
             let own = if path == SUBSCRIPTION { Some(&open.id) } else { open.token.as_ref() };
             let (own, stream) = (own?.clone(), open.stream);
             let told = replace_at(line, &[(path, own.get())]).ok()?;

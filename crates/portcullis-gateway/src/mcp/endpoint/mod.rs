@@ -14,6 +14,7 @@ mod server;
 mod session;
 mod standing;
 mod streams;
+mod subscriptions;
 mod together;
 
 use std::collections::HashMap;

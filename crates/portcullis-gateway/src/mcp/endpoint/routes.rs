@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portcullis_wire::mcp::TOOLS_CALL;
+use portcullis_wire::mcp::{SUBSCRIPTIONS_LISTEN, TOOLS_CALL};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
@@ -158,8 +158,10 @@ impl Routes {
 
     /// The stream of the latest request to a server: what the server says while it works belongs there.
     pub(super) fn latest_of(&self, server: usize) -> Option<u64> {
-        let mut latest =
-            self.open.values().rev().filter(|open| open.server == server && open.whole.is_none());
+        let works = |open: &&Open| {
+            open.server == server && open.whole.is_none() && open.method != SUBSCRIPTIONS_LISTEN
+        };
+        let mut latest = self.open.values().rev().filter(works);
         let call = latest.clone().find(|open| open.method == TOOLS_CALL);
         call.or_else(|| latest.next()).map(|open| open.stream)
     }

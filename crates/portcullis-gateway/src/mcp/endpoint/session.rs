@@ -13,7 +13,7 @@ use portcullis_wire::mcp::replace::{
     CANCELLED_ID, ID, NAME, PROGRESS_TOKEN, PROMPT_REFERENCE, Path, RESOURCE_REFERENCE, TASK, URI,
     replace_at, value_at,
 };
-use portcullis_wire::mcp::{CANCELLED, INITIALIZE, INITIALIZED};
+use portcullis_wire::mcp::{CANCELLED, INITIALIZE, INITIALIZED, SUBSCRIPTIONS_LISTEN};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -22,6 +22,7 @@ use super::routes::{Open, Routes};
 use super::server::Server;
 use super::standing::Standing;
 use super::streams::{EventId, Reading, Streams};
+use super::subscriptions::Subscriptions;
 use super::together::Late;
 use crate::mcp::upstream;
 
@@ -52,6 +53,7 @@ pub(super) struct State {
     /// The client's word that it knows them, for those that introduce themselves late.
     pub(super) initialized: Option<Vec<u8>>,
     pub(super) late: Late,
+    pub(super) subscriptions: Subscriptions,
 }
 
 /// What becomes of a message of the client.
@@ -166,10 +168,13 @@ impl Session {
     }
 
     async fn request(self: &Arc<Self>, line: &[u8], id: &RawValue, method: &str) -> Result<Reading, Refused> {
-        if !self.is_single()
-            && let Some(made) = made(method)
-        {
-            return self.ask_all(line, id, method, made).await;
+        if !self.is_single() {
+            if let Some(made) = made(method) {
+                return self.ask_all(line, id, method, made).await;
+            }
+            if method == SUBSCRIPTIONS_LISTEN && self.stateless {
+                return self.listen_to_all(line, id).await;
+            }
         }
         let (server, changes) = self.place(line, method)?;
         let to = self.servers.get(server).filter(|server| server.is_alive());
@@ -295,7 +300,7 @@ impl Session {
     }
 
     /// The client gives up a request.
-    async fn give_up(&self, number: u64, line: &[u8]) {
+    pub(super) async fn give_up(&self, number: u64, line: &[u8]) {
         let server = self.state().routes.get(number).map(|open| open.server);
         let Some(server) = server.and_then(|index| self.servers.get(index)) else { return };
         if let Ok(told) = replace_at(line, &[(CANCELLED_ID, &number.to_string())]) {
@@ -312,6 +317,7 @@ impl Session {
         let given_up = {
             let mut state = self.state();
             state.streams.drop_stream(stream);
+            Self::subscription_left(&mut state, stream);
             state.routes.of_stream(stream)
         };
         for (number, _) in given_up {
@@ -354,7 +360,7 @@ impl Refused {
         Self { code: INVALID_PARAMS, why }
     }
 
-    fn unreadable(error: impl std::fmt::Display) -> Self {
+    pub(super) fn unreadable(error: impl std::fmt::Display) -> Self {
         Self { code: INVALID_REQUEST, why: error.to_string() }
     }
 }
