@@ -38,6 +38,7 @@ impl Served {
     pub(crate) fn script(stage: &Stage, name: &str, arguments: &[&str]) -> Self {
         let mut command = stage.node();
         command.arg(stage.script(name)).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap());
         let mut url = String::new();
