@@ -11,7 +11,9 @@ list, taken in order:
                                                     PATH receives its entry of the report once it has one
     {"join": ID}                                    wait for a call in the background
     {"cancel": ID}                                  give it up
-    {"list_tools": 0}                               a server's tools
+    {"list_tools": 0}                               a server's tools; also `list_prompts`, `list_resources`,
+                                                    `list_resource_templates`
+    {"read_resource": URI, "server": 0}             a resource
     {"wait_file": PATH, "timeout_s": 30}            wait until a file exists
     {"touch": PATH}                                 make a file, for whoever waits for this script
 
@@ -81,17 +83,21 @@ async def call(client, step, entry):
         write_whole(step["write_result"], entry)
 
 
-async def list_tools(client, entry):
-    tools = []
+LISTS = {"list_tools": "tools", "list_prompts": "prompts", "list_resources": "resources",
+         "list_resource_templates": "resource_templates"}
+
+
+async def list_all(client, method, entry):
+    listed = []
     cursor = None
     for _ in range(PAGES_MAX):
-        page = await client.list_tools(cursor=cursor)
-        tools.extend(wire(tool) for tool in page.tools)
+        page = await getattr(client, method)(cursor=cursor)
+        listed.extend(wire(item) for item in getattr(page, LISTS[method]))
         cursor = page.next_cursor
         if cursor is None:
-            entry["tools"] = tools
+            entry[LISTS[method]] = listed
             return
-    raise StepError(f"more than {PAGES_MAX} pages of tools")
+    raise StepError(f"more than {PAGES_MAX} pages of {LISTS[method]}")
 
 
 async def wait_file(path, timeout):
@@ -148,8 +154,10 @@ class Run:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             entry["cancelled"] = step["cancel"]
-        elif "list_tools" in step:
-            await list_tools(self.client(step["list_tools"]), entry)
+        elif method := next((method for method in LISTS if method in step), None):
+            await list_all(self.client(step[method]), method, entry)
+        elif "read_resource" in step:
+            entry["result"] = wire(await self.client(step.get("server", 0)).read_resource(step["read_resource"]))
         elif "wait_file" in step:
             await wait_file(step["wait_file"], step.get("timeout_s", WAIT_SECONDS_MAX))
             entry["found"] = step["wait_file"]

@@ -73,6 +73,8 @@ mod peers_generations;
 #[cfg(test)]
 mod peers_kept;
 #[cfg(test)]
+mod peers_others;
+#[cfg(test)]
 mod peers_remote;
 #[cfg(test)]
 mod peers_work;
