@@ -109,7 +109,7 @@ fn a_server_for_git_is_what_it_is_without_the_gate() {
         {"list_tools": 0}, {"list_prompts": 0}, {"list_resources": 0}, {"list_resource_templates": 0},
         git("git_status"), git("git_log"), git("git_diff"),
         {"tool": "git_show", "arguments": {"path": folder, "object": "HEAD"}},
-        {"tool": "git_branch", "arguments": {"path": folder, "operation": "list"}},
+        {"tool": "git_branch", "arguments": {"path": folder, "mode": "list"}},
         {"tool": "git_status", "arguments": {"path": "/nowhere"}}, {"tool": "git_nothing", "arguments": {}},
     ]);
     all_alike(three_ways(&stage, &server, &steps), 5);
