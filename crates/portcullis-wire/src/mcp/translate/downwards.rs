@@ -128,7 +128,8 @@ impl Downwards {
             Message::Notification { .. } => {
                 Some(with_meta(line, &STATELESS_META, &[]).map_or_else(|_| Turn::nothing(), Turn::server))
             }
-            Message::Response { .. } => None,
+            // A client of this generation is asked in answers to its calls, and answers by making them again.
+            Message::Response { .. } => Some(Turn::nothing()),
             Message::Batch(_) => Some(Turn::refused(None, INVALID_REQUEST, "send each message by itself")),
         }
     }
@@ -183,6 +184,10 @@ impl Downwards {
 
     /// Sends a request on, without what only its own revision says.
     fn forward(&mut self, line: &[u8], id: Id, id_raw: &RawValue, method: &str, said: Said) -> Turn {
+        if self.open.contains_key(&id) {
+            let why = "the server still works on a request with this id: send another";
+            return Turn::refused(Some(id_raw), INVALID_REQUEST, why);
+        }
         let sent = match with_meta(line, &STATELESS_META, &[]) {
             Ok(sent) => sent,
             Err(error) => return Turn::refused(Some(id_raw), INVALID_REQUEST, &error.to_string()),
@@ -422,7 +427,10 @@ impl Downwards {
             Ok(params) => params.unwrap_or_else(|| json!({})),
             Err(error) => return refused(INVALID_PARAMS, &error.to_string()),
         };
-        let mut calls = self.open.iter_mut().filter(|(_, open)| open.said.is_some());
+        // A call that waits for the client holds its server up, so the question is of another one, if there is one.
+        let works = self.open.values().any(|open| open.said.is_some() && !open.parked);
+        let asks = |open: &Open| open.said.is_some() && open.parked != works && open.answer.is_none();
+        let mut calls = self.open.iter_mut().filter(|(_, open)| asks(open));
         let (Some((at, open)), None) = (calls.next(), calls.next()) else {
             return refused(
                 INVALID_REQUEST,

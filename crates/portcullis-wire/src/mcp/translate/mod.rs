@@ -11,6 +11,7 @@
 
 mod downwards;
 mod edit;
+mod subscriptions;
 mod upwards;
 
 use std::collections::HashMap;
@@ -116,9 +117,9 @@ enum Era {
     /// The client speaks without sessions, and the server has not answered so far.
     Asked(HashMap<Id, First>),
     /// The server refused a request of that, and is asked whether it knows sessions only.
-    Doubted { first: Vec<u8>, refusal: Refusal },
+    Doubted { first: Vec<u8>, refusal: Refusal, asked: HashMap<Id, First> },
     /// A session is being opened for a client without.
-    Opening { first: Vec<u8>, refusal: Refusal },
+    Opening { first: Vec<u8>, refusal: Refusal, asked: HashMap<Id, First> },
     /// Both speak the same.
     Same,
     /// A client of sessions, a server without.
@@ -259,6 +260,10 @@ impl Translator {
             _ => {}
         }
         let Ok(Message::Response { id, result, .. }) = peek(line) else { return None };
+        if self.refused_besides(&id, |first| result.is_none() && (first.refused || !calls_tool(&first.line)))
+        {
+            return Some(Turn::nothing());
+        }
         match std::mem::replace(&mut self.era, Era::Same) {
             Era::Greeted { hello, id: asked } if asked == id => match result {
                 Some(_) => None,
@@ -278,15 +283,15 @@ impl Translator {
                     self.era = Era::Asked(asked);
                     None
                 }
-                Some(first) => Some(self.doubt(first.line, Refusal::Line(line.to_vec()))),
+                Some(first) => Some(self.doubt(first.line, Refusal::Line(line.to_vec()), asked)),
             },
-            Era::Doubted { first, refusal } if is_own(&id, DISCOVER_ID) => {
+            Era::Doubted { first, refusal, asked } if is_own(&id, DISCOVER_ID) => {
                 match result.is_some() || is_modern_error(line) {
                     true => Some(self.go_on(Era::Same, refusal.told())),
-                    false => Some(self.open(first, refusal)),
+                    false => Some(self.open(first, refusal, asked)),
                 }
             }
-            Era::Opening { first, refusal } if is_own(&id, INITIALIZE_ID) => {
+            Era::Opening { first, refusal, .. } if is_own(&id, INITIALIZE_ID) => {
                 Some(self.opened(&first, refusal, result))
             }
             other => {
@@ -298,7 +303,7 @@ impl Translator {
 
     /// The transport says of a request that it was not carried out, whatever its answer is.
     pub fn refused(&mut self, id: &Id) {
-        if let Era::Asked(asked) = &mut self.era
+        if let Era::Asked(asked) | Era::Doubted { asked, .. } | Era::Opening { asked, .. } = &mut self.era
             && let Some(first) = asked.get_mut(id)
         {
             first.refused = true;
@@ -314,18 +319,21 @@ impl Translator {
             Era::Down(translation) => return translation.lost(id),
             _ => {}
         }
+        if refused && self.refused_besides(id, |_| true) {
+            return Turn::nothing();
+        }
         match std::mem::replace(&mut self.era, Era::Same) {
             Era::Greeted { hello, id: asked } if asked == *id && refused => self.sound(hello, refusal()),
             Era::Sounding { refusal, .. } if is_own(id, DISCOVER_ID) => self.go_on(Era::Same, refusal.told()),
             Era::Asked(mut asked) if refused => match asked.remove(id) {
-                Some(first) => self.doubt(first.line, refusal()),
+                Some(first) => self.doubt(first.line, refusal(), asked),
                 None => {
                     self.era = Era::Asked(asked);
                     reported(id)
                 }
             },
-            Era::Doubted { first, refusal } if is_own(id, DISCOVER_ID) => match refused {
-                true => self.open(first, refusal),
+            Era::Doubted { first, refusal, asked } if is_own(id, DISCOVER_ID) => match refused {
+                true => self.open(first, refusal, asked),
                 false => self.go_on(Era::Same, refusal.told()),
             },
             Era::Opening { refusal, .. } if is_own(id, INITIALIZE_ID) => {
@@ -336,6 +344,18 @@ impl Translator {
                 reported(id)
             }
         }
+    }
+
+    /// Another request that was sent at once with the first and refused as well: it waits for the same. False if it is none,
+    /// or may have been carried out.
+    fn refused_besides(&mut self, id: &Id, is_refused: impl FnOnce(&First) -> bool) -> bool {
+        let (Era::Doubted { asked, .. } | Era::Opening { asked, .. }) = &mut self.era else { return false };
+        if !asked.get(id).is_some_and(is_refused) {
+            return false;
+        }
+        let Some(first) = asked.remove(id) else { return false };
+        self.waiting.push(first.line);
+        true
     }
 
     /// Goes on with a call, as [`Turn::later`] has asked for.
@@ -363,20 +383,20 @@ impl Translator {
     }
 
     /// A request without session was refused: the server may know sessions only.
-    fn doubt(&mut self, first: Vec<u8>, refusal: Refusal) -> Turn {
+    fn doubt(&mut self, first: Vec<u8>, refusal: Refusal, asked: HashMap<Id, First>) -> Turn {
         if method_of(&first).as_deref() == Some(DISCOVER) {
-            return self.open(first, refusal);
+            return self.open(first, refusal, asked);
         }
         let Some(meta) = Meta::of(&first) else { return self.go_on(Era::Same, refusal.told()) };
         let asking = json!({
             "jsonrpc": "2.0", "id": DISCOVER_ID, "method": DISCOVER, "params": {"_meta": meta.of_request()},
         });
-        self.era = Era::Doubted { first, refusal };
+        self.era = Era::Doubted { first, refusal, asked };
         Turn::server(asking.to_string().into_bytes())
     }
 
     /// Opens a session for a client without.
-    fn open(&mut self, first: Vec<u8>, refusal: Refusal) -> Turn {
+    fn open(&mut self, first: Vec<u8>, refusal: Refusal, asked: HashMap<Id, First>) -> Turn {
         let Some(meta) = Meta::of(&first) else { return self.go_on(Era::Same, refusal.told()) };
         let asking = json!({
             "jsonrpc": "2.0", "id": INITIALIZE_ID, "method": INITIALIZE,
@@ -386,7 +406,7 @@ impl Translator {
                 "clientInfo": meta.client,
             },
         });
-        self.era = Era::Opening { first, refusal };
+        self.era = Era::Opening { first, refusal, asked };
         Turn::server(asking.to_string().into_bytes())
     }
 

@@ -334,8 +334,21 @@ fn changes_are_told_by_subscriptions_of_the_translators_own() {
     assert_eq!(ended.to_server, [note(CANCELLED, json!({"requestId": "portcullis-listen-2"}))]);
     assert_eq!(ended.to_client, [result(4, json!({}))]);
 
+    // One that breaks off is opened again.
+    let broken = Id::String("portcullis-listen-1".into());
+    let (_, id) = between.0.lost(&broken, false, "broke off").later.unwrap();
+    let again = read(&between.0.due(&id).to_server);
+    assert_eq!(again[0]["params"]["notifications"], json!({"toolsListChanged": true}));
+    let ended = note(CANCELLED, json!({"requestId": again[0]["id"]}));
+    assert!(between.0.server_says(&line(&ended)).unwrap().later.is_some());
+
+    // One that the client gives up before it is open is answered.
+    between.sends(request(6, RESOURCES_SUBSCRIBE, json!({"uri": "file:///c"})));
+    let ended = between.client(request(7, RESOURCES_UNSUBSCRIBE, json!({"uri": "file:///c"}))).to_client;
+    assert_eq!((&ended[0]["id"], &ended[1]["id"]), (&json!(6), &json!(7)));
+
     between.sends(request(5, RESOURCES_SUBSCRIBE, json!({"uri": "file:///b"})));
-    let refused = between.tells(error("portcullis-listen-3", -32602));
+    let refused = between.tells(error("portcullis-listen-5", -32602));
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(5), &json!(-32602)));
 }
 
@@ -420,6 +433,15 @@ fn a_question_of_a_session_waits_for_the_call_to_be_made_again() {
     );
     assert_eq!(other.to_client[0]["error"]["code"], -32602);
 
+    // An answer that is no retry goes nowhere, and a call that is never made again holds up no other one.
+    between.sends(with_roots(call(20, json!({}))));
+    between.tells(request("t", "roots/list", json!({})));
+    assert_eq!(between.client(result("t", json!({}))), Done { to_server: vec![], to_client: vec![] });
+    let same = between.answers(with_roots(call(20, json!({}))));
+    assert!(same["error"]["message"].as_str().unwrap().contains("send another"), "{same}");
+    between.sends(with_roots(call(21, json!({}))));
+    assert_eq!(between.tells(request("u", "roots/list", json!({})))["id"], 21);
+
     // With two calls under way nobody can tell whose question it is.
     between.sends(call(7, json!({})));
     between.sends(call(8, json!({})));
@@ -480,6 +502,21 @@ fn what_has_no_counterpart_is_refused_where_the_client_can_do_otherwise() {
             }
         }
     }
+}
+
+#[test]
+fn requests_that_were_sent_at_once_are_all_translated() {
+    let mut between = Between::new();
+    for (id, method) in [(1, "tools/list"), (2, "prompts/list"), (3, TOOLS_CALL)] {
+        between.sends(request(id, method, json!({"_meta": new_meta()})));
+    }
+    between.server(error(1, -32601));
+    assert_eq!(between.server(error(2, -32601)), Done { to_server: vec![], to_client: vec![] });
+    assert_eq!(between.tells(error(3, -32601)), error(3, -32601), "it may have been done");
+    between.server(error(DISCOVER_ID, -32601));
+    let sent = between.server(result(INITIALIZE_ID, json!({"protocolVersion": V_2025_11_25}))).to_server;
+    let methods: Vec<&Value> = sent.iter().map(|line| &line["method"]).collect();
+    assert_eq!(methods, [INITIALIZED, "tools/list", "prompts/list"]);
 }
 
 #[test]

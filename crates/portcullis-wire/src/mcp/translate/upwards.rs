@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::edit::{edited, with_meta, with_params};
+use super::subscriptions::{Subscription, changing_lists, subscription_ended};
 use super::{Loss, OWN, Turn, check_id};
 use crate::fields;
 use crate::jsonrpc::{
@@ -21,10 +22,9 @@ use crate::mcp::elicitation::ELICITATION_CREATE;
 use crate::mcp::replace::{ID, replace_at, value_at};
 use crate::mcp::{
     CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL,
-    META_PROTOCOL_VERSION, META_SERVER_INFO, META_SUBSCRIPTION, PING, PROGRESS, PROMPTS_GET, RESOURCES_READ,
+    META_PROTOCOL_VERSION, META_SERVER_INFO, PING, PROGRESS, PROMPTS_GET, RESOURCES_READ,
     RESOURCES_SUBSCRIBE, RESOURCES_UNSUBSCRIBE, ROOTS_CHANGED, ROOTS_LIST, SAMPLING_CREATE,
-    SESSION_REVISIONS, SET_LEVEL, SUBSCRIPTIONS_ACKNOWLEDGED, SUBSCRIPTIONS_LISTEN, TOOLS_CALL, V_2025_11_25,
-    V_2026_07_28, cancelled_request,
+    SESSION_REVISIONS, SET_LEVEL, TOOLS_CALL, V_2025_11_25, V_2026_07_28, cancelled_request,
 };
 
 /// How often one call may ask for something, or to be made again.
@@ -34,8 +34,6 @@ const INPUTS_MAX: usize = 32;
 /// Calls that can be made again, and their bytes.
 const CALLS_MAX: usize = 256;
 const CALLS_BYTES_MAX: usize = 32 << 20;
-/// Resources that are subscribed to.
-const SUBSCRIPTIONS_MAX: usize = 256;
 /// The pause before a call is made again, for each round, and the longest.
 const PAUSE: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -43,12 +41,12 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Upwards {
     /// What each request says of the client: names and values, as written.
-    meta: Vec<(&'static str, String)>,
+    pub(super) meta: Vec<(&'static str, String)>,
     /// The least severe log messages that the client wants, as written.
     level: Option<String>,
     /// What the subscription to lists asks for; none where no list of the server changes.
     lists: Option<Value>,
-    numbers: u64,
+    pub(super) numbers: u64,
     /// Calls that can be made again, by the client's id.
     calls: HashMap<Id, Call>,
     /// The client's ids of calls that were made again, by the ids at the server.
@@ -56,7 +54,11 @@ pub(super) struct Upwards {
     /// What the client is asked, by the id that it answers.
     questions: HashMap<String, Question>,
     /// Subscriptions, by their ids.
-    subscriptions: HashMap<String, Subscription>,
+    pub(super) subscriptions: HashMap<String, Subscription>,
+    /// Those that broke off and are to be opened again, by the ids that they had.
+    pub(super) broken: HashMap<String, Subscription>,
+    /// How often that happened since the server last told something.
+    pub(super) breaks: u32,
 }
 
 #[derive(Debug)]
@@ -81,16 +83,6 @@ struct Question {
     key: String,
 }
 
-#[derive(Debug)]
-enum Subscription {
-    Lists,
-    Resource {
-        uri: String,
-        /// The client's request, until it is answered.
-        request: Option<Box<RawValue>>,
-    },
-}
-
 /// The first question to a server of unknown generation. `None` if the client's opening cannot be read.
 pub(super) fn discover(hello: &[u8], id: &str) -> Option<Vec<u8>> {
     let meta = meta_of(hello)?;
@@ -112,7 +104,7 @@ fn meta_of(hello: &[u8]) -> Option<Vec<(&'static str, String)>> {
     ])
 }
 
-fn borrowed<'m>(meta: &'m [(&'static str, String)]) -> Vec<(&'m str, &'m str)> {
+pub(super) fn borrowed<'m>(meta: &'m [(&'static str, String)]) -> Vec<(&'m str, &'m str)> {
     meta.iter().map(|(name, value)| (*name, value.as_str())).collect()
 }
 
@@ -133,12 +125,14 @@ impl Upwards {
             again: HashMap::new(),
             questions: HashMap::new(),
             subscriptions: HashMap::new(),
+            broken: HashMap::new(),
+            breaks: 0,
         };
         let introduced = introduction(hello, &discovered, capabilities)?;
         Some((translation, introduced))
     }
 
-    fn number(&mut self) -> u64 {
+    pub(super) fn number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
     }
@@ -232,12 +226,15 @@ impl Upwards {
         match method {
             INITIALIZED => Some(match self.lists.take() {
                 None => Turn::nothing(),
-                Some(lists) => self.listen(&lists, Subscription::Lists),
+                Some(lists) => self.listen(&lists, Subscription::Lists { wanted: lists.clone() }),
             }),
             // Nobody waits for these: the server asks for roots whenever it needs them, and for nothing while it works.
             ROOTS_CHANGED | PROGRESS => Some(Turn::nothing()),
             CANCELLED => {
                 let id = cancelled_request(params)?;
+                if own(&id).is_some() {
+                    return Some(Turn::nothing());
+                }
                 let call = self.calls.remove(&id)?;
                 let withdrawn = self.withdraw(&id);
                 let told = match call.at {
@@ -265,37 +262,6 @@ impl Upwards {
         ids.iter().fold(Turn::nothing(), |turn, id| {
             self.questions.remove(id);
             turn.and(Turn::client(cancelled(id)))
-        })
-    }
-
-    fn listen(&mut self, notifications: &Value, subscription: Subscription) -> Turn {
-        let id = format!("{OWN}listen-{}", self.number());
-        let params = json!({"notifications": notifications});
-        let line = json!({"jsonrpc": "2.0", "id": id, "method": SUBSCRIPTIONS_LISTEN, "params": params});
-        self.subscriptions.insert(id, subscription);
-        match with_meta(line.to_string().as_bytes(), &[], &borrowed(&self.meta)) {
-            Ok(line) => Turn::server(line),
-            Err(_) => Turn::nothing(),
-        }
-    }
-
-    fn subscribe(&mut self, uri: &str, id_raw: &RawValue) -> Turn {
-        if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
-            let why = format!("{SUBSCRIPTIONS_MAX} resources are subscribed to already");
-            return Turn::refused(Some(id_raw), INVALID_REQUEST, &why);
-        }
-        let wanted = json!({"resourceSubscriptions": [uri]});
-        let request = Some(id_raw.to_owned());
-        self.listen(&wanted, Subscription::Resource { uri: uri.to_owned(), request })
-    }
-
-    fn unsubscribe(&mut self, uri: &str) -> Turn {
-        let of = |subscription: &Subscription| matches!(subscription, Subscription::Resource { uri: of, .. } if of == uri);
-        let id =
-            self.subscriptions.iter().find(|(_, subscription)| of(subscription)).map(|(id, _)| id.clone());
-        id.map_or_else(Turn::nothing, |id| {
-            self.subscriptions.remove(&id);
-            Turn::server(cancelled(&id))
         })
     }
 
@@ -346,9 +312,14 @@ impl Upwards {
         }
     }
 
-    /// Makes a call again that the server wanted made again.
+    /// Makes a call again that the server wanted made again, or opens a subscription again that broke off.
     pub(super) fn due(&mut self, id: &Id) -> Turn {
-        self.again(id)
+        let Some(broken) = own(id).and_then(|own| self.broken.remove(own)) else { return self.again(id) };
+        let wanted = match &broken {
+            Subscription::Lists { wanted } => wanted.clone(),
+            Subscription::Resource { uri, .. } => json!({"resourceSubscriptions": [uri]}),
+        };
+        self.listen(&wanted, broken)
     }
 
     /// Ends a call without a result of the server.
@@ -374,10 +345,7 @@ impl Upwards {
         result: Option<&RawValue>,
         error: Option<&RawValue>,
     ) -> Option<Turn> {
-        let own = match id {
-            Id::String(id) if id.starts_with(OWN) => Some(id.as_ref()),
-            _ => None,
-        };
+        let own = own(id);
         if let Some(ended) = own.and_then(|own| self.subscriptions.remove(own)) {
             return Some(subscription_ended(ended, error));
         }
@@ -435,44 +403,15 @@ impl Upwards {
         }))
     }
 
-    /// A notification: of a subscription, it is told as one of the session.
-    fn told(&mut self, line: &[u8], method: &str, params: &RawValue) -> Option<Turn> {
-        let [meta, notifications] = fields::read(params.get(), &["_meta", "notifications"]).ok()?;
-        let [of] = fields::read(fields::present(meta)?.get(), &[META_SUBSCRIPTION]).ok()?;
-        let of = fields::string(of?)?;
-        let subscription = self.subscriptions.get_mut(of.as_ref())?;
-        if method != SUBSCRIPTIONS_ACKNOWLEDGED {
-            return Some(
-                with_meta(line, &[META_SUBSCRIPTION], &[]).map_or_else(|_| Turn::nothing(), Turn::client),
-            );
-        }
-        let Subscription::Resource { uri, request } = subscription else { return Some(Turn::nothing()) };
-        let Some(request) = request.take() else { return Some(Turn::nothing()) };
-        let agreed = notifications.and_then(|agreed| fields::value(agreed).ok());
-        let agreed = agreed.is_some_and(|agreed| {
-            let uris = agreed.get("resourceSubscriptions").and_then(Value::as_array);
-            uris.is_some_and(|uris| uris.iter().any(|agreed| agreed.as_str() == Some(uri)))
-        });
-        if agreed {
-            return Some(Turn::client(result_response(&request, &json!({}))));
-        }
-        let why = "the server does not tell of changes to this resource";
-        self.subscriptions.remove(of.as_ref());
-        Some(Turn::server(cancelled(&of)).and(Turn::refused(Some(&request), INVALID_PARAMS, why)))
-    }
-
     pub(super) fn lost(&mut self, id: &Id) -> Turn {
-        let own = match id {
-            Id::String(id) if id.starts_with(OWN) => Some(id.as_ref()),
-            _ => None,
-        };
+        let own = own(id);
         let lost = |id: Id| Turn { lost: vec![Loss { id, why: None }], ..Turn::default() };
         let Some(own) = own else {
             self.calls.remove(id);
             return lost(id.clone());
         };
-        if let Some(ended) = self.subscriptions.remove(own) {
-            return subscription_ended(ended, None);
+        if let Some(broken) = self.subscriptions.remove(own) {
+            return self.broke_off(own, broken);
         }
         match self.again.remove(own) {
             Some(call) => {
@@ -482,22 +421,6 @@ impl Upwards {
             None => Turn::nothing(),
         }
     }
-}
-
-/// What a client of sessions is told of the changes of lists without asking.
-fn changing_lists(capabilities: &Value) -> Option<Value> {
-    let changes = |of: &str| capabilities.get(of)?.get("listChanged")?.as_bool().filter(|changes| *changes);
-    let lists = [
-        ("tools", "toolsListChanged"),
-        ("prompts", "promptsListChanged"),
-        ("resources", "resourcesListChanged"),
-    ];
-    let wanted: serde_json::Map<String, Value> = lists
-        .iter()
-        .filter(|(of, _)| changes(of).is_some())
-        .map(|(_, field)| ((*field).to_owned(), true.into()))
-        .collect();
-    (!wanted.is_empty()).then_some(Value::Object(wanted))
 }
 
 /// The answer to `initialize`.
@@ -520,6 +443,14 @@ fn introduction(hello: &[u8], discovered: &Value, mut capabilities: Value) -> Op
         result.insert("instructions".to_owned(), instructions.clone());
     }
     Some(result_response(id_raw, &result))
+}
+
+/// An id of the translator's own.
+pub(super) fn own(id: &Id) -> Option<&str> {
+    match id {
+        Id::String(id) if id.starts_with(OWN) => Some(id.as_ref()),
+        _ => None,
+    }
 }
 
 fn needs_input(result: &RawValue) -> bool {
@@ -545,21 +476,6 @@ fn question(id: &str, request: &RawValue) -> Result<Vec<u8>, String> {
     Ok(format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"{method}","params":{params}}}"#).into_bytes())
 }
 
-fn cancelled(id: &str) -> Vec<u8> {
+pub(super) fn cancelled(id: &str) -> Vec<u8> {
     json!({"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": id}}).to_string().into_bytes()
-}
-
-/// A subscription has ended: a client that waits for it is told.
-fn subscription_ended(subscription: Subscription, error: Option<&RawValue>) -> Turn {
-    let Subscription::Resource { request: Some(request), .. } = subscription else { return Turn::nothing() };
-    match error {
-        Some(error) => Turn::client(
-            format!(r#"{{"jsonrpc":"2.0","id":{request},"error":{}}}"#, error.get()).into_bytes(),
-        ),
-        None => Turn::refused(
-            Some(&request),
-            INTERNAL_ERROR,
-            "the server does not tell of changes to this resource",
-        ),
-    }
 }
