@@ -79,7 +79,7 @@ pub(super) async fn pump(gate: &Arc<Gate>, mut output: impl AsyncRead + Unpin) {
 
 /// Takes a line of the server, translated where the client speaks another generation.
 async fn heard(gate: &Arc<Gate>, line: &[u8]) {
-    match gate.to_server.heard(line).await {
+    match gate.to_server.heard(line) {
         None => message(gate, line).await,
         Some(turn) => take(gate, turn, OutcomeStatus::Unknown, "").await,
     }

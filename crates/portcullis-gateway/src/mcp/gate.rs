@@ -26,8 +26,6 @@ use crate::api::{
     ObservationAnswer, ReportOutcome, ReportTold, ReportTools, ReportedTool, ToolsAnswer, UnreadableTool,
 };
 
-/// Longest line that is written together with its newline, in bytes. A longer one is not copied for that.
-const WRITE_TOGETHER_MAX: usize = 64 * 1024;
 /// Least and most bytes that are read at once.
 const READ_BYTES_MIN: usize = 1024;
 const READ_BYTES_MAX: usize = 64 * 1024;
@@ -39,9 +37,15 @@ pub(super) struct LineWriter(Way);
 
 enum Way {
     /// Bytes; none once this end is closed.
-    Stream(tokio::sync::Mutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>),
+    Stream(tokio::sync::Mutex<Option<Stream>>),
     /// Lines to somebody in this process.
     Channel(mpsc::Sender<(usize, Vec<u8>)>, usize),
+}
+
+struct Stream {
+    writer: Box<dyn AsyncWrite + Send + Unpin>,
+    /// What is left to write of a line, also of one whose writing was given up: the other side gets whole lines only.
+    left: Vec<u8>,
 }
 
 impl fmt::Debug for LineWriter {
@@ -52,7 +56,10 @@ impl fmt::Debug for LineWriter {
 
 impl LineWriter {
     pub(super) fn new(writer: impl AsyncWrite + Send + Unpin + 'static) -> Self {
-        Self(Way::Stream(tokio::sync::Mutex::new(Some(Box::new(writer)))))
+        Self(Way::Stream(tokio::sync::Mutex::new(Some(Stream {
+            writer: Box::new(writer),
+            left: Vec::new(),
+        }))))
     }
 
     /// Lines to somebody in this process, who is told by the number from whom they are.
@@ -60,7 +67,7 @@ impl LineWriter {
         Self(Way::Channel(lines, number))
     }
 
-    /// Writes one line and its newline. Given up halfway, or failed, it closes this end.
+    /// Writes one line and its newline. Given up halfway, the rest goes out before the next one; failed, it closes this end.
     pub(super) async fn line(&self, line: &[u8]) -> io::Result<()> {
         let slot = match &self.0 {
             Way::Stream(slot) => slot,
@@ -70,25 +77,53 @@ impl LineWriter {
             }
         };
         let mut slot = slot.lock().await;
-        // Put back only when the line is whole: after half a line nothing more may follow.
-        let mut writer = slot.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        if line.len() < WRITE_TOGETHER_MAX {
-            writer.write_all(&[line, b"\n"].concat()).await?;
-        } else {
-            writer.write_all(line).await?;
-            writer.write_all(b"\n").await?;
+        let stream = slot.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        let wrote = stream.line(line).await;
+        if wrote.is_err() {
+            *slot = None;
         }
-        writer.flush().await?;
-        *slot = Some(writer);
-        Ok(())
+        wrote
     }
 
     /// Closes this end; what is written later fails.
     pub(super) async fn close(&self) {
         if let Way::Stream(slot) = &self.0
-            && let Some(mut writer) = slot.lock().await.take()
+            && let Some(mut stream) = slot.lock().await.take()
         {
-            let _ = writer.shutdown().await;
+            let _ = stream.writer.shutdown().await;
+        }
+    }
+}
+
+impl Stream {
+    async fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        self.left.reserve_exact(line.len() + 1);
+        self.left.extend_from_slice(line);
+        self.left.push(b'\n');
+        let mut written = Written { left: &mut self.left, bytes: 0 };
+        while let Some(rest @ [_, ..]) = written.left.get(written.bytes..) {
+            match self.writer.write(rest).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                bytes => written.bytes += bytes,
+            }
+        }
+        drop(written);
+        self.writer.flush().await
+    }
+}
+
+/// How far a line is written. Dropped, it leaves what is not.
+struct Written<'l> {
+    left: &'l mut Vec<u8>,
+    bytes: usize,
+}
+
+impl Drop for Written<'_> {
+    fn drop(&mut self) {
+        match self.bytes == self.left.len() {
+            // Thousands of ends that say nothing now hold no room for what they once said.
+            true => *self.left = Vec::new(),
+            false => drop(self.left.drain(..self.bytes)),
         }
     }
 }
@@ -255,7 +290,7 @@ impl Gate {
     /// the server did not take it. Unless it can be asked in another way, the client is told why, and an action is recorded
     /// with what is known of it.
     pub(super) async fn lost(self: &Arc<Self>, id: &Id, status: OutcomeStatus, refused: bool, why: &str) {
-        let turn = self.to_server.lost(id, refused, why).await;
+        let turn = self.to_server.lost(id, refused, why);
         downstream::take(self, turn, status, why).await;
     }
 
@@ -347,7 +382,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_is_whole_however_long_it_is() {
-        for length in [0, 10, WRITE_TOGETHER_MAX - 1, WRITE_TOGETHER_MAX, 3 * WRITE_TOGETHER_MAX] {
+        for length in [0, 10, 64 << 10, 200_000] {
             let (near, mut far) = tokio::io::duplex(1 << 20);
             let (writer, line) = (LineWriter::new(near), vec![b'x'; length]);
             writer.line(&line).await.unwrap();
@@ -356,5 +391,22 @@ mod tests {
             far.read_to_end(&mut written).await.unwrap();
             assert_eq!(written, [&line[..], b"\n"].concat());
         }
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_given_up_halfway_is_whole_before_the_next_one() {
+        let (near, mut far) = tokio::io::duplex(4);
+        let writer = Arc::new(LineWriter::new(near));
+        let given_up = tokio::time::timeout(Duration::from_millis(20), writer.line(b"a longer line")).await;
+        assert!(given_up.is_err());
+        let next = Arc::clone(&writer);
+        let next = tokio::spawn(async move {
+            next.line(b"next").await.unwrap();
+            next.close().await;
+        });
+        let mut written = String::new();
+        far.read_to_string(&mut written).await.unwrap();
+        next.await.unwrap();
+        assert_eq!(written, "a longer line\nnext\n");
     }
 }

@@ -1,6 +1,7 @@
 //! The way to the server: a tool call takes a permit, and nothing else can be a tool call.
 
 use std::io;
+use std::sync::Arc;
 
 use portcullis_core::id::ActionId;
 use portcullis_wire::jsonrpc::{INVALID_REQUEST, Id, Message, error_response, peek};
@@ -74,13 +75,14 @@ impl PermittedCall {
 /// The server's standard input, behind the translation into its generation of the protocol.
 #[derive(Debug)]
 pub(super) struct ToServer {
-    writer: LineWriter,
+    writer: Arc<LineWriter>,
     pub(super) translation: Translation,
 }
 
 impl ToServer {
     pub(super) fn new(writer: LineWriter, unmatched: Unmatched) -> Self {
-        Self { writer, translation: Translation::new(unmatched) }
+        let writer = Arc::new(writer);
+        Self { translation: Translation::new(unmatched, &writer), writer }
     }
 
     /// Makes the call, once.
@@ -100,18 +102,18 @@ impl ToServer {
     }
 
     /// What a line of the server becomes for the client, and what follows from it. `None`: it stays as it is.
-    pub(super) async fn heard(&self, line: &[u8]) -> Option<Turn> {
-        self.translation.server_says(line, &self.writer).await
+    pub(super) fn heard(&self, line: &[u8]) -> Option<Turn> {
+        self.translation.server_says(line)
     }
 
     /// What follows from a request that gets no answer.
-    pub(super) async fn lost(&self, id: &Id, refused: bool, why: &str) -> Turn {
-        self.translation.lost(id, refused, why, &self.writer).await
+    pub(super) fn lost(&self, id: &Id, refused: bool, why: &str) -> Turn {
+        self.translation.lost(id, refused, why)
     }
 
     /// Goes on with a call that was to be made again.
-    pub(super) async fn due(&self, call: &Id) -> Turn {
-        self.translation.due(call, &self.writer).await
+    pub(super) fn due(&self, call: &Id) -> Turn {
+        self.translation.due(call)
     }
 
     /// Closes this end; what is written later fails.

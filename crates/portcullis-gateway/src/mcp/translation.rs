@@ -1,41 +1,63 @@
 //! The translation between client and server, where one speaks with sessions and the other without.
 //!
-//! It is between the gate and the server, so what is judged is what the client says and hears. Until it is known what both
-//! speak, messages are written under its lock, in the order in which they were translated; once both speak the same, it
-//! costs a look at a flag.
+//! It is between the gate and the server, so what is judged is what the client says and hears. Until it is known that both
+//! speak the same, messages to the server go through one task, in the order in which they were translated, so that whoever
+//! hears the server never waits until it reads. Then it costs a look at a flag.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portcullis_core::event::OutcomeStatus;
 use portcullis_wire::jsonrpc::Id;
 use portcullis_wire::mcp::translate::{Translator, Turn, Unmatched};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::gate::{Gate, LineWriter};
 
 /// Turns that wait for the way back to the client.
 const BACK_MAX: usize = 64;
+/// Turns that wait until the server reads.
+const FORTH_MAX: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Translation {
-    translator: tokio::sync::Mutex<Translator>,
-    settled: AtomicBool,
+    translator: Mutex<Translator>,
+    settled: Arc<AtomicBool>,
+    /// What the server is sent, until both are known to speak the same.
+    forth: mpsc::Sender<Forth>,
     /// What the client is told because of its own messages.
     back: mpsc::Sender<Box<Turn>>,
     to_client: Mutex<Option<mpsc::Receiver<Box<Turn>>>>,
 }
 
+/// Lines for the server.
+#[derive(Debug)]
+struct Forth {
+    lines: Vec<Vec<u8>>,
+    /// Who waits until they are written.
+    done: Option<oneshot::Sender<io::Result<()>>>,
+    /// The last of them: both speak the same.
+    settles: bool,
+}
+
 impl Translation {
-    pub(super) fn new(unmatched: Unmatched) -> Self {
+    pub(super) fn new(unmatched: Unmatched, server: &Arc<LineWriter>) -> Self {
         let (back, to_client) = mpsc::channel(BACK_MAX);
+        let (forth, lines) = mpsc::channel(FORTH_MAX);
+        let settled = Arc::new(AtomicBool::new(false));
+        tokio::spawn(write(Arc::clone(server), lines, Arc::clone(&settled)));
         Self {
-            translator: tokio::sync::Mutex::new(Translator::new(unmatched)),
-            settled: AtomicBool::new(false),
+            translator: Mutex::new(Translator::new(unmatched)),
+            settled,
+            forth,
             back,
             to_client: Mutex::new(Some(to_client)),
         }
+    }
+
+    fn translator(&self) -> MutexGuard<'_, Translator> {
+        self.translator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where the turns come that the client's messages cause. There is one reader.
@@ -47,69 +69,94 @@ impl Translation {
         self.settled.load(Ordering::Acquire)
     }
 
-    /// Takes a turn, and writes what it sends to the server. `None`: the message stays as it is.
-    async fn turn(
-        &self,
-        server: &LineWriter,
-        take: impl FnOnce(&mut Translator) -> Option<Turn>,
-        as_it_is: Option<&[u8]>,
-    ) -> io::Result<Option<Turn>> {
-        let mut translator = self.translator.lock().await;
-        let in_order = !translator.is_decided();
-        let mut turn = take(&mut translator);
-        self.settled.store(translator.is_settled(), Ordering::Release);
-        let translator = in_order.then_some(translator);
-        let lines = turn.as_mut().map(|turn| std::mem::take(&mut turn.to_server)).unwrap_or_default();
-        for line in &lines {
-            server.line(line).await?;
-        }
-        if let (None, Some(line)) = (&turn, as_it_is) {
-            server.line(line).await?;
-        }
-        drop(translator);
-        Ok(turn)
-    }
-
-    /// Passes on a line of the client.
+    /// Passes on a line of the client, and waits until the server has it.
     pub(super) async fn client_says(&self, line: &[u8], server: &LineWriter) -> io::Result<()> {
-        if self.is_settled() {
-            return server.line(line).await;
-        }
-        let turn = self.turn(server, |translator| translator.client_says(line), Some(line)).await?;
+        let room = match self.is_settled() {
+            true => None,
+            // Closed: settled since.
+            false => self.forth.reserve().await.ok(),
+        };
+        let Some(room) = room else { return server.line(line).await };
+        let (done, written) = oneshot::channel();
+        let turn = {
+            // Sent under the lock, so in order.
+            let mut translator = self.translator();
+            let mut turn = translator.client_says(line);
+            let lines = match &mut turn {
+                Some(turn) => std::mem::take(&mut turn.to_server),
+                None => vec![line.to_vec()],
+            };
+            room.send(Forth { lines, done: Some(done), settles: translator.is_settled() });
+            turn
+        };
+        written.await.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))?;
         match turn {
-            Some(turn) if turn == Turn::default() => Ok(()),
-            Some(turn) => self.back.send(Box::new(turn)).await.map_err(|_| io::ErrorKind::BrokenPipe.into()),
-            None => Ok(()),
+            Some(turn) if turn != Turn::default() => {
+                self.back.send(Box::new(turn)).await.map_err(|_| io::ErrorKind::BrokenPipe.into())
+            }
+            _ => Ok(()),
         }
     }
 
-    /// Takes a line of the server.
-    pub(super) async fn server_says(&self, line: &[u8], server: &LineWriter) -> Option<Turn> {
+    /// Takes a turn that the client did not cause. Nobody waits until the server reads.
+    fn turn(&self, take: impl FnOnce(&mut Translator) -> Option<Turn>) -> Option<Turn> {
+        let mut translator = self.translator();
+        let mut turn = take(&mut translator);
+        let lines = turn.as_mut().map(|turn| std::mem::take(&mut turn.to_server)).unwrap_or_default();
+        let settles = translator.is_settled();
+        if (settles || !lines.is_empty())
+            && self.forth.try_send(Forth { lines, done: None, settles }).is_err()
+            && !self.is_settled()
+        {
+            tracing::warn!("the server does not read what it is sent, and an answer to it was dropped");
+        }
+        turn
+    }
+
+    /// Takes a line of the server. `None`: it passes as it is.
+    pub(super) fn server_says(&self, line: &[u8]) -> Option<Turn> {
         if self.is_settled() {
             return None;
         }
-        let turn = self.turn(server, |translator| translator.server_says(line), None).await;
-        turn.unwrap_or_else(|error| {
-            tracing::debug!("the server no longer reads: {error}");
-            Some(Turn::default())
-        })
+        self.turn(|translator| translator.server_says(line))
     }
 
     /// The transport says of a request that the server did not carry it out.
-    pub(super) async fn refused(&self, id: &Id) {
+    pub(super) fn refused(&self, id: &Id) {
         if !self.is_settled() {
-            self.translator.lock().await.refused(id);
+            self.translator().refused(id);
         }
     }
 
-    pub(super) async fn lost(&self, id: &Id, refused: bool, why: &str, server: &LineWriter) -> Turn {
-        let turn = self.turn(server, |translator| Some(translator.lost(id, refused, why)), None).await;
-        turn.ok().flatten().unwrap_or_default()
+    pub(super) fn lost(&self, id: &Id, refused: bool, why: &str) -> Turn {
+        self.turn(|translator| Some(translator.lost(id, refused, why))).unwrap_or_default()
     }
 
-    pub(super) async fn due(&self, call: &Id, server: &LineWriter) -> Turn {
-        let turn = self.turn(server, |translator| Some(translator.due(call)), None).await;
-        turn.ok().flatten().unwrap_or_default()
+    pub(super) fn due(&self, call: &Id) -> Turn {
+        self.turn(|translator| Some(translator.due(call))).unwrap_or_default()
+    }
+}
+
+/// Writes lines to the server until both are known to speak the same, and what has come by then.
+async fn write(server: Arc<LineWriter>, mut lines: mpsc::Receiver<Forth>, settled: Arc<AtomicBool>) {
+    while let Some(Forth { lines: forth, done, settles }) = lines.recv().await {
+        let mut wrote = Ok(());
+        for line in &forth {
+            wrote = server.line(line).await;
+            if wrote.is_err() {
+                break;
+            }
+        }
+        if let Some(done) = done {
+            let _ = done.send(wrote);
+        }
+        if settles && lines.is_empty() {
+            // Whoever sends from now on finds it closed, and writes by itself, after these.
+            lines.close();
+        }
+        if lines.is_closed() && lines.is_empty() {
+            settled.store(true, Ordering::Release);
+        }
     }
 }
 
@@ -127,7 +174,7 @@ impl Gate {
             tokio::spawn(async move {
                 tokio::time::sleep(after).await;
                 if let Some(gate) = gate.upgrade() {
-                    let turn = gate.to_server.due(&call).await;
+                    let turn = gate.to_server.due(&call);
                     let _ = gate.to_server.translation.back.send(Box::new(turn)).await;
                 }
             });

@@ -41,6 +41,8 @@ async fn a_held_call_of_an_mcp_client_is_granted_from_the_page_and_executes_once
     let client = stage.filesystem(&[stage.gated("filesystem", "supervised")], &steps);
     // The page fills by itself.
     browser.until("document.body.innerText.includes('1 call waits for a person')").await;
+    // It is said before it is drawn.
+    browser.until("document.querySelector('.waiting a') !== null").await;
     browser.press(".waiting a").await;
     browser.until("document.querySelector('#decide') !== null").await;
     let page = browser.text("article.ask").await;

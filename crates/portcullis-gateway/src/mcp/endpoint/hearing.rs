@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use portcullis_wire::jsonrpc::{Message, peek};
+use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Message, error_response, peek};
 use portcullis_wire::mcp::replace::{
     CANCELLED_ID, ID, PROGRESS_OF, Path, SUBSCRIPTION, replace_at, value_at,
 };
@@ -16,6 +16,7 @@ use super::merge::made;
 use super::routes::Open;
 use super::session::Session;
 use super::streams::STANDALONE;
+use crate::mcp::upstream;
 
 /// Most pages of one server's list.
 const PAGES_MAX: usize = 64;
@@ -156,7 +157,16 @@ impl Session {
         let mut told = line.to_vec();
         if method == CANCELLED {
             let id = value_at(line, CANCELLED_ID).ok()??;
-            let id = state.routes.asked_as(index, id)?;
+            if let Some(open) = state.routes.subscription(index, id) {
+                drop(state);
+                // So a server on standard input and output ends a subscription.
+                if !self.subscription_ended(open.stream, index) {
+                    let told = replace_at(line, &[(CANCELLED_ID, open.id.get())]).ok()?;
+                    self.state().streams.put(open.stream, told, true);
+                }
+                return Some(());
+            }
+            let id = state.routes.withdrawn(index, id)?;
             told = replace_at(line, &[(CANCELLED_ID, &Value::from(id).to_string())]).ok()?;
         }
         let stream = match method {
@@ -177,7 +187,14 @@ impl Session {
     fn question(&self, index: usize, line: &[u8], id: &RawValue) -> Option<()> {
         let mut state = self.state();
         let stream = state.routes.latest_of(index).unwrap_or(STANDALONE);
-        let id = state.routes.ask(index, id)?;
+        let id = state.routes.ask(index, id);
+        if let Some((of, unanswered)) = state.routes.unanswered()
+            && let Some(server) = self.servers.get(of)
+        {
+            let line = error_response(Some(&unanswered), INTERNAL_ERROR, "the client did not answer", None);
+            let gate = Arc::clone(&server.gate);
+            tokio::spawn(async move { upstream::message(&gate, &line).await });
+        }
         let told = replace_at(line, &[(ID, &Value::from(id).to_string())]).ok()?;
         state.streams.put(stream, told, false);
         Some(())

@@ -138,6 +138,13 @@ impl Routes {
     }
 
     /// Whether the client waits for nothing.
+    /// Takes a subscription that a server ends, by the number that it knows.
+    pub(super) fn subscription(&mut self, server: usize, id: &RawValue) -> Option<Open> {
+        let number: u64 = id.get().parse().ok()?;
+        let open = self.open.get(&number)?;
+        (open.server == server && open.method == SUBSCRIPTIONS_LISTEN).then(|| self.open.remove(&number))?
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         let is_late = |whole: u64| self.wholes.get(&whole).is_some_and(|whole| whole.told);
         self.open.values().all(|open| open.whole.is_some_and(is_late))
@@ -167,13 +174,16 @@ impl Routes {
     }
 
     /// Notes what a server asks; the id that the client gets.
-    pub(super) fn ask(&mut self, server: usize, id: &RawValue) -> Option<String> {
-        if self.questions.len() >= QUESTIONS_MAX {
-            return None;
-        }
+    pub(super) fn ask(&mut self, server: usize, id: &RawValue) -> String {
         let number = self.number();
         self.questions.insert(number, (server, id.to_owned()));
-        Some(question(number))
+        question(number)
+    }
+
+    /// The oldest question, where there are too many: nobody answers it.
+    pub(super) fn unanswered(&mut self) -> Option<(usize, Box<RawValue>)> {
+        let oldest = self.questions.keys().min().copied().filter(|_| self.questions.len() > QUESTIONS_MAX)?;
+        self.questions.remove(&oldest)
     }
 
     /// The question that the client answers with this id.
@@ -182,9 +192,12 @@ impl Routes {
     }
 
     /// The id that the client got for what a server asked.
-    pub(super) fn asked_as(&self, server: usize, id: &RawValue) -> Option<String> {
+    pub(super) fn withdrawn(&mut self, server: usize, id: &RawValue) -> Option<String> {
         let same = |(of, asked): &(usize, Box<RawValue>)| *of == server && asked.get() == id.get();
-        self.questions.iter().find(|(_, question_of)| same(question_of)).map(|(number, _)| question(*number))
+        let number =
+            self.questions.iter().find(|(_, question_of)| same(question_of)).map(|(number, _)| *number)?;
+        self.questions.remove(&number);
+        Some(question(number))
     }
 
     /// Notes where the resources and tasks of a result are.

@@ -140,6 +140,8 @@ impl Session {
                     Err(Refused { code, why }) => refused(Some(&id), code, &why),
                 }
             }
+            // Without sessions, closing the stream gives a request up: several programs may be one client, each with this id.
+            Message::Notification { method, .. } if method == CANCELLED && self.stateless => Said::Accepted,
             Message::Notification { method, params } if method == CANCELLED => {
                 let id = params.and_then(|_| value_at(line, CANCELLED_ID).ok().flatten());
                 let number = id.and_then(|id| self.state().routes.number_of(id));

@@ -251,7 +251,7 @@ impl Shared {
             return Err(Failure::HeadersMissing);
         }
         if failure.is_refusal() {
-            self.gate.to_server.translation.refused(id).await;
+            self.gate.to_server.translation.refused(id);
         }
         match self.deliver(&body, pending, Kind::Json).await {
             Ok(()) if pending.asked.is_empty() => Ok(()),

@@ -272,7 +272,12 @@ async fn post(shared: &Arc<Shared>, posting: &mut Posting, body: Bytes) {
     let mirrored = version.map(|version| Mirrored::of(&message, &version, &shared.arguments)).transpose();
     let sent = match mirrored {
         Ok(mirrored) => Sent { body: body.clone(), mirrored, asked, method },
-        Err(failure) => return shared.failed(&asked, &failure).await,
+        Err(failure) => {
+            // Beside: what follows from it may be another message to be posted.
+            let shared = Arc::clone(shared);
+            posting.tasks.spawn(async move { shared.failed(&asked, &failure).await });
+            return;
+        }
     };
     let stateless = sent.mirrored.is_some();
     let opens = sent.method.as_deref() == Some(INITIALIZED) && !stateless;
@@ -359,7 +364,13 @@ impl Shared {
             match self.answered(answered, pending, sent).await {
                 Err(Failure::SessionUnknown) if of_session => {}
                 Err(Failure::HeadersMissing) => {
-                    let sent = self.with_listed_headers(sent).await?;
+                    let listed = self.with_listed_headers(sent).await;
+                    let sent = listed.map_err(|failure| {
+                        tracing::warn!(
+                            "the list of tools that a call needs could not be read: the server {failure}"
+                        );
+                        Failure::HeadersMissing
+                    })?;
                     pending.listed = true;
                     let answered = self.send(&sent).await?;
                     return self.answered(answered, pending, &sent).await;

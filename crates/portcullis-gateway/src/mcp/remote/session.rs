@@ -61,15 +61,23 @@ impl Shared {
         let first = opening(&hello, INITIALIZE, vec![id.clone()]);
         let mut pending =
             Pending { kept: Some(Vec::new()), ..Pending::new(vec![id], first.method.clone(), false) };
-        let answered = self.send(&first).await?;
-        self.answered(answered, &mut pending, &first).await?;
+        let opened = async {
+            let answered = self.send(&first).await?;
+            self.answered(answered, &mut pending, &first).await
+        };
+        // What goes wrong is not the outcome of the call for which the session is opened.
+        opened.await.map_err(|failure| lost(&failure.to_string()))?;
+        self.session().initialized = Some(initialized.clone());
         if self.session().version != before.version {
             return Err(lost("it speaks another revision now; start the gate again"));
         }
         let second = opening(&initialized, INITIALIZED, Vec::new());
-        let answered = self.send(&second).await?;
         let mut pending = Pending::new(Vec::new(), second.method.clone(), false);
-        self.answered(answered, &mut pending, &second).await?;
+        let told = async {
+            let answered = self.send(&second).await?;
+            self.answered(answered, &mut pending, &second).await
+        };
+        told.await.map_err(|failure| lost(&failure.to_string()))?;
         tracing::warn!("the server did not know the session any more; another one was opened");
         Ok(())
     }
