@@ -30,6 +30,7 @@ pub(super) async fn listen(shared: Arc<Shared>, told: oneshot::Sender<()>) {
     let mut told = Some(told);
     while attempts < ATTEMPTS_MAX {
         let seen = pending.last_event.clone();
+        let generation = shared.session().generation;
         // Apart, because the stream is open for long.
         let opened = Box::pin(open(&shared, pending.last_event.as_deref())).await;
         drop(told.take());
@@ -43,6 +44,10 @@ pub(super) async fn listen(shared: Arc<Shared>, told: oneshot::Sender<()>) {
             }
             // It has no such stream.
             Ok(None) => return,
+            Err(Failure::SessionUnknown) => {
+                shared.reopened_since(generation).await;
+                (pending, attempts) = (Pending::new(Vec::new(), None, false), 0);
+            }
             Err(failure) => {
                 tracing::debug!(
                     "the stream of the server's own messages cannot be opened: the server {failure}"
@@ -73,7 +78,7 @@ pub(super) async fn take_up(shared: &Arc<Shared>, pending: &mut Pending) -> Resu
                 }
                 failure = read.err().unwrap_or(Failure::NoResponse);
             }
-            Ok(None) => return Err(Failure::NoResponse),
+            Ok(None) | Err(Failure::SessionUnknown) => return Err(Failure::NoResponse),
             Err(other) => failure = other,
         }
         attempts = if pending.last_event == seen { attempts + 1 } else { 0 };
@@ -90,6 +95,7 @@ async fn open(shared: &Shared, after: Option<&str>) -> Result<Option<Answered>, 
     match answered.response.status() {
         StatusCode::OK if kind(answered.response.headers())? == Kind::Stream => Ok(Some(answered)),
         StatusCode::OK => Err(Failure::ContentType),
+        StatusCode::NOT_FOUND if shared.session().id.is_some() => Err(Failure::SessionUnknown),
         status if status.is_client_error() => Ok(None),
         status => Err(Failure::Status(status.as_u16())),
     }

@@ -145,6 +145,8 @@ struct Shared {
     session: Mutex<Session>,
     /// Held while a session is opened again.
     reopening: tokio::sync::Mutex<()>,
+    /// Told once it is.
+    reopened: tokio::sync::Notify,
     patience: Duration,
     auth: UpstreamAuth,
 }
@@ -191,6 +193,7 @@ impl Remote {
             arguments: RepeatedArguments::default(),
             session: Mutex::default(),
             reopening: tokio::sync::Mutex::default(),
+            reopened: tokio::sync::Notify::new(),
             patience: server.patience,
             auth,
         });

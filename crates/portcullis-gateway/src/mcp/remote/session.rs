@@ -78,8 +78,22 @@ impl Shared {
             self.answered(answered, &mut pending, &second).await
         };
         told.await.map_err(|failure| lost(&failure.to_string()))?;
-        tracing::warn!("the server did not know the session any more; another one was opened");
+        self.reopened.notify_waiters();
+        tracing::warn!(
+            "the server did not know the session any more; another one was opened, which is subscribed to no resources"
+        );
         Ok(())
+    }
+
+    /// Waits until another session than the one of this generation is open.
+    pub(super) async fn reopened_since(&self, generation: u64) {
+        loop {
+            let reopened = self.reopened.notified();
+            if self.session().generation != generation {
+                return;
+            }
+            reopened.await;
+        }
     }
 
     /// Ends the session.

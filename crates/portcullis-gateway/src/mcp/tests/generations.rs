@@ -3,7 +3,7 @@
 
 use portcullis_wire::mcp::V_2026_07_28;
 
-use super::remote::{Far, Server, json_answer, with_head};
+use super::remote::{Far, Server, json_answer, stream, with_head};
 use super::*;
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"old","version":"1"}}}"#;
@@ -175,4 +175,40 @@ async fn a_call_that_lacks_a_header_is_made_again_with_what_the_list_asks_for() 
         server.got("tools/call").iter().map(|got| got.header("mcp-param-path").map(str::to_owned)).collect();
     assert_eq!(made, [None, Some("/a".to_owned()), Some("/a".to_owned()), None, None]);
     assert_eq!(server.got("tools/list").len(), 4);
+}
+
+/// After a server has started anew, what it says of its own accord is heard again.
+#[tokio::test]
+async fn a_session_that_is_opened_again_is_listened_to_again() {
+    const TOLD: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    let (_, url) = Server::start(|got, number| {
+        let session = got.header("mcp-session-id").unwrap_or_default();
+        match got.body["method"].as_str() {
+            Some("initialize") => {
+                let of = if number == 1 { "first" } else { "second" };
+                with_head(
+                    "200 OK",
+                    &format!("content-type: application/json\r\nmcp-session-id: {of}\r\n"),
+                    &result(&got.body["id"], &json!({"protocolVersion": "2025-11-25", "capabilities": {}})),
+                )
+            }
+            Some("notifications/initialized") => with_head("202 Accepted", "", ""),
+            _ if session == "first" => with_head("404 Not Found", "", ""),
+            Some(_) => json_answer(&result(&got.body["id"], &json!({"content": []}))),
+            None => stream(&format!("data: {TOLD}\n\n")),
+        }
+    })
+    .await;
+    let mut far = Far::stage(&url, PATIENCE).await;
+    far.client.send(HELLO).await;
+    far.client.json().await;
+    far.client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    far.client.send(&call("1", "read_file")).await;
+    let mut heard = [far.client.next().await.unwrap(), far.client.next().await.unwrap()];
+    heard.sort_by_key(String::len);
+    assert!(
+        heard.iter().any(|line| line == TOLD) && heard.iter().any(|line| line.contains("\"id\":1")),
+        "{heard:?}"
+    );
+    far.leave().await;
 }

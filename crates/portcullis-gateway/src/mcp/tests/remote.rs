@@ -45,7 +45,7 @@ pub(super) fn with_head(status: &str, more: &str, body: &str) -> Vec<Step> {
 }
 
 /// A stream of events that ends with its connection.
-fn stream(events: &str) -> Vec<Step> {
+pub(super) fn stream(events: &str) -> Vec<Step> {
     say(format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{events}"))
 }
 
