@@ -7,58 +7,19 @@
 // them, before the client reads them. Notifications are sorted by their methods, because streams have no common order.
 // Tasks are left to surface.py: this client has none.
 
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { installed } from './installed.mjs';
+import { asked, calls, noted, notifications, transport } from './wire.mjs';
 
-const { Client, StreamableHTTPClientTransport } = installed('@modelcontextprotocol/client');
-const { StdioClientTransport } = installed('@modelcontextprotocol/client/stdio');
+const { Client } = installed('@modelcontextprotocol/client');
 
 const WAIT_MS_MAX = 10_000;
 const ATTEMPTS_MAX = 3;
 const TEXT = 'demo://resource/dynamic/text/7';
 
-/** What passed, by the step in which it was asked for. */
-const calls = new Map();
-const asked = new Map();
-const notifications = [];
 const problems = [];
 let step = 'connect';
-
-function transport() {
-  const words = process.argv.slice(2);
-  if (words[0] === '--') return new StdioClientTransport({ command: words[1], args: words.slice(2), stderr: 'inherit' });
-  const token = words[0] === '--token' ? readFileSync(words[1], 'utf8').trim() : undefined;
-  const authProvider = token && { token: () => token };
-  return new StreamableHTTPClientTransport(new URL(words.at(-1)), { authProvider });
-}
-
-function outcome(message) {
-  return 'error' in message ? { error: message.error } : { result: message.result };
-}
-
-/** Notes all messages on their way. */
-function noted(inner) {
-  const send = inner.send.bind(inner);
-  inner.send = (message, options) => {
-    if (message.method && 'id' in message) calls.set(message.id, { name: step, method: message.method, params: message.params ?? null });
-    else if ('id' in message) Object.assign(asked.get(message.id), outcome(message));
-    return send(message, options);
-  };
-  const start = inner.start.bind(inner);
-  inner.start = () => {
-    const receive = inner.onmessage;
-    inner.onmessage = (message, extra) => {
-      if (message.method && 'id' in message) asked.set(message.id, { method: message.method, params: message.params ?? null });
-      else if (message.method) notifications.push({ method: message.method, params: message.params ?? null });
-      else Object.assign(calls.get(message.id), outcome(message));
-      receive(message, extra);
-    };
-    return start();
-  };
-  return inner;
-}
 
 async function run(name, work, expected = 'result') {
   step = name;
@@ -174,7 +135,7 @@ async function connected() {
     notifications.length = 0;
     problems.length = 0;
     const client = clientOf();
-    await client.connect(noted(transport()));
+    await client.connect(noted(transport(process.argv.slice(2)), () => step));
     await until('the server to ask for the roots', () => asked.size > 0 && count('notifications/message') > 0);
     if (problems.length === 0) return client;
     await client.close();

@@ -1,7 +1,7 @@
 //! Servers of other authors over HTTP, with and without the gate: the same lists and the same answers.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -43,16 +43,32 @@ fn served(
     served
 }
 
-/// What a client gets that takes these steps: by itself, through `mcp --url`, and through `/mcp`.
-fn three_ways(stage: &Stage, server: &Served, steps: &Value) -> [Value; 3] {
+/// Takes these steps by itself, through `mcp --url`, and through `/mcp`, with the clients for Python and for TypeScript. Each
+/// gets the same all three ways; so many calls go well.
+#[track_caller]
+fn the_same_three_ways(stage: &Stage, server: &Served, steps: &Value, calls: usize) {
     open(stage);
     let daemon = endpoint(stage, server);
-    let mut gated = stage.governed("mcp", "open", &["--url"]);
-    gated.push(server.url.clone());
+    let gated = stage.governed("mcp", "open", &["--url", &server.url]);
     let token = stage.path("home/credentials/agent.token").display().to_string();
-    let ways = [stage.bridge(&[&server.url]), gated, stage.bridge(&["--token", &token, &daemon.url])];
+    let to_daemon = ["--token", &token, &daemon.url];
     // One after the other: some servers have one thing that all of their clients use.
-    ways.map(|way| settled(report(stage.filesystem_in("legacy", &[way], steps))))
+    let python = [stage.bridge(&[&server.url]), gated.clone(), stage.bridge(&to_daemon)]
+        .map(|way| settled(report(stage.filesystem_in("legacy", &[way], steps))));
+    all_alike(&python, calls, |step| step["isError"] == false);
+    let gated = [vec!["--".to_owned()], gated].concat();
+    let typescript = [vec![server.url.clone()], gated, to_daemon.map(str::to_owned).to_vec()];
+    let typescript = typescript.map(|way| settled(report(for_typescript(stage, steps, &way))));
+    all_alike(&typescript, calls, |step| {
+        step["method"] == "tools/call" && step["result"].is_object() && step["result"]["isError"] != true
+    });
+}
+
+/// Starts the client for TypeScript.
+fn for_typescript(stage: &Stage, steps: &Value, way: &[String]) -> Child {
+    let mut client = stage.node();
+    client.arg(stage.script("steps.mjs")).arg(steps.to_string()).args(way);
+    client.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// A report without how long each step took, and with one name for files that are named by the time.
@@ -72,10 +88,9 @@ fn settled(mut report: Value) -> Value {
 }
 
 #[track_caller]
-fn all_alike([alone, gated, behind_mcp]: [Value; 3], calls: usize) {
+fn all_alike([alone, gated, behind_mcp]: &[Value; 3], calls: usize, went_well: impl Fn(&Value) -> bool) {
     let steps = alone["steps"].as_array().unwrap();
-    let went_well = steps.iter().filter(|step| step["isError"] == false).count();
-    assert_eq!(went_well, calls, "{alone:#}");
+    assert_eq!(steps.iter().filter(|step| went_well(step)).count(), calls, "{alone:#}");
     assert_eq!(alone, gated);
     assert_eq!(alone, behind_mcp);
 }
@@ -112,7 +127,7 @@ fn a_server_for_git_is_what_it_is_without_the_gate() {
         {"tool": "git_branch", "arguments": {"path": folder, "mode": "list"}},
         {"tool": "git_status", "arguments": {"path": "/nowhere"}}, {"tool": "git_nothing", "arguments": {}},
     ]);
-    all_alike(three_ways(&stage, &server, &steps), 5);
+    the_same_three_ways(&stage, &server, &steps, 5);
 }
 
 /// Microsoft's server that drives a browser.
@@ -142,5 +157,5 @@ fn a_server_for_browsers_is_what_it_is_without_the_gate() {
         {"tool": "browser_tabs", "arguments": {"action": "list"}},
         {"tool": "browser_close", "arguments": {}},
     ]);
-    all_alike(three_ways(&stage, &server, &steps), 6);
+    the_same_three_ways(&stage, &server, &steps, 6);
 }
