@@ -294,7 +294,9 @@ fn servers_that_fail_leave_the_others_alone() {
         ("none__x", -32602, "no server has"),
         ("perform_calculation", -32602, "no server has"),
     ] {
-        let refused = daemon.post(&session, &call(2, tool, &json!({}))).json();
+        let refused = daemon.post(&session, &call(2, tool, &json!({})));
+        assert_eq!(refused.status, 200, "clients read no messages in errors of HTTP");
+        let refused = refused.json();
         let message = refused["error"]["message"].as_str().unwrap_or_default();
         assert!(refused["error"]["code"] == code && message.contains(words), "{tool}: {refused}");
     }

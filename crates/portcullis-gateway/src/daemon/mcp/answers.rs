@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use portcullis_wire::jsonrpc::{INTERNAL_ERROR, METHOD_NOT_FOUND, Message, error_response, peek};
+use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Id, METHOD_NOT_FOUND, Message, error_response, peek};
 use portcullis_wire::mcp::V_2025_11_25;
 use portcullis_wire::mcp::headers::{HEADER_MISMATCH, SESSION_ID, UNSUPPORTED_VERSION};
 use portcullis_wire::sse::write_event;
@@ -36,7 +36,7 @@ impl Answer<'_> {
         match said {
             Said::Accepted => StatusCode::ACCEPTED.into_response(),
             Said::Refused(line) => {
-                let status = self.status(&line).unwrap_or(StatusCode::BAD_REQUEST);
+                let status = self.status(&line).unwrap_or_else(|| refused_with(&line));
                 json(status, line)
             }
             Said::Answered(mut reading) => {
@@ -77,6 +77,15 @@ impl Answer<'_> {
             response.headers_mut().insert(SESSION_ID, id);
         }
         response
+    }
+}
+
+/// A request that could be read is answered as by a server, since clients read no messages in errors of HTTP. Anything else
+/// has no answer.
+fn refused_with(line: &[u8]) -> StatusCode {
+    match peek(line) {
+        Ok(Message::Response { id, .. }) if id != Id::Null => StatusCode::OK,
+        _ => StatusCode::BAD_REQUEST,
     }
 }
 
