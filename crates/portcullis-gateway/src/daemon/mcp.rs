@@ -23,7 +23,7 @@ use super::Shared;
 use super::connections;
 use super::oauth::McpCaller;
 use super::routes::room_for;
-use crate::mcp::endpoint::{EventId, Key, OpenError, Opening, Session};
+use crate::mcp::endpoint::{EventId, Key, OpenError, Opening, Owner, Session};
 use answers::{Answer, Refusal, refusal};
 use headers::Kind;
 
@@ -145,7 +145,8 @@ impl Call<'_> {
                 return Err(refusal(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, why));
             }
         };
-        let key = Key::of_client(self.principal(), &client, opening.named, self.server.unwrap_or_default());
+        let owner = Owner::of(self.identity);
+        let key = Key::of_client(&owner, &client, opening.named, self.server.unwrap_or_default());
         let session = self.shared.mcp.client(&opening, key).await.map_err(|error| not_opened(id, &error))?;
         if let Err(why) = headers::check_arguments(self.headers, message, &session) {
             return Err(refusal(StatusCode::BAD_REQUEST, id, HEADER_MISMATCH, &why));
@@ -204,7 +205,7 @@ impl Call<'_> {
                 "send `initialize` first, and then the `Mcp-Session-Id` of its answer with every request";
             return Err(refusal(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, why));
         };
-        self.shared.mcp.find(Key::of_id(id), self.principal()).ok_or_else(unknown_session)
+        self.shared.mcp.find(Key::of_id(id), &Owner::of(self.identity)).ok_or_else(unknown_session)
     }
 
     fn bundle(&self) -> Result<std::sync::Arc<Bundle>, Refusal> {
@@ -257,6 +258,7 @@ fn not_opened(id: Option<&RawValue>, error: &OpenError) -> Refusal {
         OpenError::NoServer(_) => StatusCode::NOT_FOUND,
         OpenError::Full(_) => StatusCode::SERVICE_UNAVAILABLE,
         OpenError::Server { .. } => StatusCode::BAD_GATEWAY,
+        OpenError::OtherRoles => StatusCode::CONFLICT,
         OpenError::Run(_) | OpenError::NoRandomness => StatusCode::INTERNAL_SERVER_ERROR,
     };
     tracing::warn!("an MCP client is not served: {error}");

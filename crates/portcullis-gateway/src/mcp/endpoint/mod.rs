@@ -9,6 +9,7 @@
 
 mod hearing;
 mod merge;
+mod owner;
 mod routes;
 mod server;
 mod session;
@@ -29,6 +30,7 @@ use portcullis_session::surface::{Local, SurfaceError};
 use portcullis_wire::mcp::translate::Unmatched;
 use tokio::sync::mpsc;
 
+pub(crate) use owner::Owner;
 pub(crate) use session::{Said, Session};
 pub(crate) use streams::{Event, EventId, Reading};
 
@@ -64,6 +66,11 @@ pub(crate) enum OpenError {
     /// The run cannot be opened.
     #[error(transparent)]
     Run(#[from] SurfaceError),
+    /// The run that connections share is that of a token with other roles.
+    #[error(
+        "the run of this `Portcullis-Session` was opened with a token that has other roles; end its sessions, or send another name"
+    )]
+    OtherRoles,
     /// Too many are open.
     #[error("{0} MCP sessions are open already; end some of them")]
     Full(usize),
@@ -107,9 +114,9 @@ impl Key {
     }
 
     /// The key of a client without one.
-    pub(crate) fn of_client(principal: &str, client: &str, named: Option<&str>, servers: &str) -> Self {
-        let digest = DigestBuilder::new("portcullis/mcp-client/v1");
-        let digest = digest.part(principal.as_bytes()).part(client.as_bytes()).part(servers.as_bytes());
+    pub(crate) fn of_client(owner: &Owner, client: &str, named: Option<&str>, servers: &str) -> Self {
+        let digest = DigestBuilder::new("portcullis/mcp-client/v2").part(owner.digest().as_bytes());
+        let digest = digest.part(client.as_bytes()).part(servers.as_bytes());
         Self(digest.part(named.unwrap_or_default().as_bytes()).finish())
     }
 }
@@ -119,10 +126,10 @@ impl Endpoint {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session of a principal.
-    pub(crate) fn find(&self, key: Key, principal: &str) -> Option<Arc<Session>> {
+    /// The session of an owner.
+    pub(crate) fn find(&self, key: Key, owner: &Owner) -> Option<Arc<Session>> {
         let session = self.sessions().get(&key).cloned()?;
-        (session.principal == principal).then(|| (session.touch(), session).1)
+        (session.owner == *owner).then(|| (session.touch(), session).1)
     }
 
     /// Opens a session with an id, which is returned.
@@ -137,11 +144,12 @@ impl Endpoint {
 
     /// The session of a client without one.
     pub(crate) async fn client(&self, of: &Opening<'_>, key: Key) -> Result<Arc<Session>, OpenError> {
-        if let Some(session) = self.find(key, &of.identity.principal.id) {
+        let owner = Owner::of(of.identity);
+        if let Some(session) = self.find(key, &owner) {
             return Ok(session);
         }
         let _alone = self.opening.lock().await;
-        match self.find(key, &of.identity.principal.id) {
+        match self.find(key, &owner) {
             Some(session) => Ok(session),
             None => self.start(of, key, true).await,
         }
@@ -149,7 +157,8 @@ impl Endpoint {
 
     async fn start(&self, of: &Opening<'_>, key: Key, stateless: bool) -> Result<Arc<Session>, OpenError> {
         self.sweep();
-        self.check_room(&of.identity.principal.id)?;
+        let owner = Owner::of(of.identity);
+        self.check_room(owner.name())?;
         let (lines, relayed) = mpsc::channel(LINES_MAX);
         let named = of.named.map_or_else(|| format!("mcp-{}", key.0), |named| format!("mcp:{named}"));
         let single = of.servers.len() == 1;
@@ -158,6 +167,7 @@ impl Endpoint {
             local: of.local,
             runs: of.runs,
             identity: of.identity,
+            owner: &owner,
             session: &named,
             lines: &lines,
             // Of several servers a client has to reach each in the same way.
@@ -187,8 +197,7 @@ impl Endpoint {
         if let Some(error) = not_started.filter(|_| servers.is_empty()) {
             return Err(error);
         }
-        let principal = of.identity.principal.id.clone();
-        let session = Arc::new(Session::new(principal, stateless, servers, Arc::clone(&self.standing)));
+        let session = Arc::new(Session::new(owner, stateless, servers, Arc::clone(&self.standing)));
         tokio::spawn(hearing::relay(Arc::downgrade(&session), relayed));
         self.sessions().insert(key, Arc::clone(&session));
         Ok(session)
@@ -201,7 +210,7 @@ impl Endpoint {
 
     fn check_room(&self, principal: &str) -> Result<(), OpenError> {
         let sessions = self.sessions();
-        let own = sessions.values().filter(|session| session.principal == principal).count();
+        let own = sessions.values().filter(|session| session.owner.name() == principal).count();
         match (sessions.len() >= SESSIONS_MAX, own >= SESSIONS_OF_PRINCIPAL_MAX) {
             (true, _) => Err(OpenError::Full(SESSIONS_MAX)),
             (_, true) => Err(OpenError::Full(SESSIONS_OF_PRINCIPAL_MAX)),
@@ -224,7 +233,7 @@ impl Endpoint {
     pub(crate) fn end(&self, key: Key, principal: &str) -> bool {
         let mut sessions = self.sessions();
         match sessions.get(&key) {
-            Some(session) if session.principal == principal => {
+            Some(session) if session.owner.name() == principal => {
                 session.end();
                 sessions.remove(&key);
                 true

@@ -13,6 +13,7 @@ use portcullis_session::surface::Local;
 use portcullis_wire::mcp::translate::Unmatched;
 use tokio::sync::{mpsc, oneshot};
 
+use super::owner::Owner;
 use super::standing::Standing;
 use super::{GateError, OpenError};
 use crate::api::OpenRun;
@@ -45,6 +46,7 @@ pub(super) struct For<'f> {
     pub(super) local: &'f Local,
     pub(super) runs: &'f Arc<Runs>,
     pub(super) identity: &'f Identity,
+    pub(super) owner: &'f Owner,
     /// The session by which the client's servers share a run.
     pub(super) session: &'f str,
     pub(super) lines: &'f mpsc::Sender<(usize, Vec<u8>)>,
@@ -81,8 +83,11 @@ impl Server {
                 },
             )
             .await?;
-        let attachment = of.runs.attach_inside(opened.run).map_err(|error| OpenError::Run(error.into()))?;
         let run = of.local.run(of.identity, opened.run).map_err(|error| OpenError::Run(error.into()))?;
+        if !of.owner.opened(run.clone().run().principal()) {
+            return Err(OpenError::OtherRoles);
+        }
+        let attachment = of.runs.attach_inside(opened.run).map_err(|error| OpenError::Run(error.into()))?;
         let run = GatedRun::Inside(InsideRun {
             run,
             _attachment: attachment,

@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::merge::made;
+use super::owner::Owner;
 use super::routes::{Open, Routes};
 use super::server::Server;
 use super::standing::Standing;
@@ -30,7 +31,7 @@ use crate::mcp::upstream;
 #[derive(Debug)]
 pub(crate) struct Session {
     /// Whose it is.
-    pub(super) principal: String,
+    pub(super) owner: Owner,
     /// It is of a revision without sessions, in which a request is given up with its stream.
     pub(crate) stateless: bool,
     pub(super) servers: Vec<Server>,
@@ -68,14 +69,9 @@ pub(crate) enum Said {
 }
 
 impl Session {
-    pub(super) fn new(
-        principal: String,
-        stateless: bool,
-        servers: Vec<Server>,
-        standing: Arc<Standing>,
-    ) -> Self {
+    pub(super) fn new(owner: Owner, stateless: bool, servers: Vec<Server>, standing: Arc<Standing>) -> Self {
         Self {
-            principal,
+            owner,
             stateless,
             servers,
             state: Mutex::default(),

@@ -69,6 +69,52 @@ async fn a_token_of_the_issuer_stands_for_a_principal_of_the_bundle() {
     assert_eq!(call(&daemon, "/v1/runs", Some(&rs256)).await.0, 401);
 }
 
+/// An MCP server that answers `initialize`.
+const MCP_SERVER: &str = r#"
+[server.a]
+command = ['sh', '-c', '''while read -r line; do case "$line" in *'"initialize"'*)
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"a","version":"1"}}}';;
+esac; done''']
+"#;
+
+/// Status and session of a message to `/mcp`.
+async fn say(daemon: &Daemon, token: &str, headers: &str, body: &Value) -> (u16, Option<String>) {
+    let body = body.to_string();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: gate\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{headers}\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let answer = raw_unix(daemon.home.socket(), request).await;
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    let session = answer.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+    (status, session.map(|id| id.trim().to_owned()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_that_of_the_roles_it_was_opened_with() {
+    let server = Server::start().await;
+    let daemon = gate(&server.url, MCP_SERVER).await;
+    let token = |groups: &Value| server.token(RESOURCE, &json!({ "groups": groups }));
+    let (analyst, plain) = (token(&json!(["analysts"])), token(&json!([])));
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}});
+    let (status, session) = say(&daemon, &analyst, "", &hello).await;
+    assert_eq!(status, 200);
+    let in_session = format!("Mcp-Session-Id: {}\r\n", session.unwrap());
+    let met = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let again = token(&json!(["others", "analysts"]));
+    for (token, expected) in [(&analyst, 202), (&plain, 404), (&again, 202)] {
+        assert_eq!(say(&daemon, token, &in_session, &met).await.0, expected);
+    }
+    let named = "Portcullis-Session: shared\r\n";
+    for (token, expected) in [(&analyst, 200), (&plain, 409), (&again, 200)] {
+        assert_eq!(say(&daemon, token, named, &hello).await.0, expected);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_gate_says_where_to_get_a_token() {
     let server = Server::start().await;
