@@ -4,6 +4,10 @@
 //! for megabytes to be copied. So a thread of its own copies what it can while the writer goes on; it takes no lock
 //! that a writer or a reader needs. The writer's own copying stays as the upper bound of the log's length, and then
 //! finds little left to do. Failing here costs nothing but that.
+//!
+//! SQLite begins its log again only if all of it was copied when a transaction begins. While the writer goes on this
+//! thread hardly ever gets there, and the log would grow out of the [room](super::room) in which commits are quick. So
+//! where it is nearly full, the writer is asked to copy the rest in a moment in which nobody waits.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -11,13 +15,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::error::LedgerError;
-use crate::sqlite::schema::Files;
+use crate::sqlite::room::ROOM_BYTES;
+use crate::sqlite::schema::{Files, PAGE_BYTES};
 use crate::sqlite::writer::Counters;
 
 /// How often the thread looks whether there is enough to copy.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Bytes of lines and payloads that are worth a copy.
 const BYTES_MIN: u64 = 1 << 20;
+/// Transactions that are: each writes some six pages, however little it says.
+const TRANSACTIONS_MIN: u64 = 128;
+/// Pages in the log at which the writer copies the rest of it.
+const PAGES_NEARLY_FULL: u64 = ROOM_BYTES / PAGE_BYTES / 2;
 
 /// The thread, which ends when this is dropped.
 pub(crate) struct Checkpointer {
@@ -38,15 +47,37 @@ impl Checkpointer {
 }
 
 fn run(connection: &rusqlite::Connection, counters: &Counters, stopped: &Receiver<()>) {
-    let mut copied = counters.bytes();
+    let written = || (counters.bytes(), counters.read().transactions);
+    let mut copied = written();
     while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-        let written = counters.bytes();
-        if written.wrapping_sub(copied) >= BYTES_MIN {
-            copied = written;
+        let now = written();
+        if now.0.wrapping_sub(copied.0) >= BYTES_MIN || now.1.wrapping_sub(copied.1) >= TRANSACTIONS_MIN {
+            copied = now;
             // What fails here is found, and reported, by the next commit.
-            let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+            let pages = copy(connection).unwrap_or_default();
+            counters.set_nearly_full(pages.in_log > pages.copied && pages.in_log >= PAGES_NEARLY_FULL);
         }
     }
+}
+
+/// Pages of the write-ahead log.
+#[derive(Debug, Default)]
+struct Pages {
+    in_log: u64,
+    copied: u64,
+}
+
+fn copy(connection: &rusqlite::Connection) -> rusqlite::Result<Pages> {
+    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+        // Both are -1 where there is no log.
+        let count = |column| row.get::<_, i64>(column).map(|pages| u64::try_from(pages).unwrap_or(0));
+        Ok(Pages { in_log: count(1)?, copied: count(2)? })
+    })
+}
+
+/// The writer's part: copies what is left.
+pub(crate) fn finish(connection: &rusqlite::Connection) {
+    let _ = copy(connection);
 }
 
 impl Drop for Checkpointer {

@@ -14,6 +14,8 @@ use crate::sqlite::{approvals, lock};
 const APPLICATION_ID: i64 = 0x5043_554c;
 /// The format of the tables below.
 const SCHEMA_VERSION: i64 = 7;
+/// Size of a page, as SQLite has it where nobody says otherwise.
+pub(crate) const PAGE_BYTES: u64 = 4096;
 /// Pages of the write-ahead log at which the writer itself copies it into the database: 64 MiB of 4 KiB pages.
 const CHECKPOINT_PAGES: i64 = 16_384;
 /// Prepared statements kept by a connection.

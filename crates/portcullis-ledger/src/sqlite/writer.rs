@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use portcullis_core::event::ClosedState;
 use portcullis_core::freeze::Freeze;
@@ -26,6 +26,7 @@ use crate::ledger::NewSegment;
 use crate::ledger::OpenedSegment;
 use crate::ledger::RecoveryReport;
 use crate::sqlite::approvals;
+use crate::sqlite::checkpoint;
 use crate::sqlite::facts;
 use crate::sqlite::freezes;
 use crate::sqlite::presence::Presence;
@@ -117,9 +118,15 @@ pub(crate) struct Counters {
     events: AtomicU64,
     /// Bytes of lines and payloads.
     bytes: AtomicU64,
+    /// The write-ahead log is nearly as long as its room, and not all of it is copied.
+    nearly_full: AtomicBool,
 }
 
 impl Counters {
+    pub(crate) fn set_nearly_full(&self, is: bool) {
+        self.nearly_full.store(is, Ordering::Relaxed);
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -237,12 +244,16 @@ impl Writer {
         recovery::recover(&pen, &mut self.connection)
     }
 
-    /// Once, and while no request waits.
+    /// While no request waits: makes room in the write-ahead log, once, and sees to it that SQLite begins it again
+    /// before it grows out of that. Without either, commits are slower, and all else is the same.
     fn make_room(&mut self, queue: &Queue<Request>) {
         if !self.has_room && self.counters.read().transactions >= room::WORTH_AFTER && queue.is_empty() {
             self.has_room = true;
-            // Without it commits are slower, and all else is the same.
             let _ = room::make(&mut self.connection);
+        }
+        if self.counters.nearly_full.load(Ordering::Relaxed) && queue.is_empty() {
+            self.counters.set_nearly_full(false);
+            checkpoint::finish(&self.connection);
         }
     }
 

@@ -409,6 +409,22 @@ fn who_writes_for_long_has_room_in_the_log_and_nothing_else_changes() {
     assert_eq!((integrity.events, integrity.problems), (301, Vec::new()));
 }
 
+/// Each commit takes some six pages of the log, so that these would take 48 MiB.
+#[test]
+fn who_writes_without_a_pause_stays_within_the_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let ledger = open(&store);
+    let mut run = Run::start(&ledger);
+    for _ in 0..2_000 {
+        run.act();
+        run.commit(&ledger).unwrap();
+    }
+    let length = std::fs::metadata(store.join("ledger.db-wal")).unwrap().len();
+    assert!((16 << 20..28 << 20).contains(&length), "{length}");
+    assert_eq!(ledger.read(SqliteReader::integrity_check).unwrap().problems, Vec::<String>::new());
+}
+
 /// A closed run in which a person was asked.
 fn asking(ledger: &SqliteLedger) {
     let mut run = Run::start(ledger);

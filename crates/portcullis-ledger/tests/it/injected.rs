@@ -286,9 +286,9 @@ type Kind = (&'static str, &'static str);
 /// The steps of writing and publishing, each by a call that makes it and by the one that comes when it has taken
 /// effect.
 const STEPS: &[(&str, Kind, Kind)] = &[
-    ("append to the write-ahead log", ("pwrite64", "/ledger.db-wal>"), ("fsync", "/ledger.db-wal>")),
-    ("sync of the write-ahead log", ("fsync", "/ledger.db-wal>"), ("pwrite64", "/log.db-wal>")),
-    ("transaction of the lock", ("pwrite64", "/log.db-wal>"), ("fsync", "/log.db-wal>")),
+    ("append to the write-ahead log", ("pwrite64", "/ledger.db-wal>"), ("fdatasync", "/ledger.db-wal>")),
+    ("sync of the write-ahead log", ("fdatasync", "/ledger.db-wal>"), ("pwrite64", "/log.db-wal>")),
+    ("transaction of the lock", ("pwrite64", "/log.db-wal>"), ("fdatasync", "/log.db-wal>")),
     ("tile of hashes", ("openat", "/tile/0/000.p/."), ("fsync", "/tile/0/000.p>")),
     ("bundle of leaves", ("openat", "/tile/entries/000.p/."), ("fsync", "/tile/entries/000.p>")),
     ("checkpoint", ("openat", "/log/.checkpoint.new"), ("fsync", "/log>")),
@@ -339,11 +339,11 @@ fn while_a_writer_hangs_in_a_sync_others_read_and_nobody_takes_its_log() {
         println!("SKIPPED while_a_writer_hangs: strace is missing, or may not trace");
         return;
     }
-    let call = late(&untouched(), ("fsync", "/log.db-wal>"));
+    let call = late(&untouched(), ("fdatasync", "/log.db-wal>"));
     let folder = tempfile::tempdir().unwrap();
     let words = tempfile::NamedTempFile::new().unwrap();
     let places = LogPlaces::beside(&folder.path().join("ledger"));
-    let option = format!("inject=fsync:delay_enter=4000000:when={}", call.number);
+    let option = format!("inject=fdatasync:delay_enter=4000000:when={}", call.number);
     std::thread::scope(|scope| {
         let child = scope.spawn(|| trace(folder.path(), std::slice::from_ref(&option), words.path()));
         // It hangs once it has said all but the last checkpoint; until then it goes on at its own pace.
