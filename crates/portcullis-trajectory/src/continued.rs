@@ -1,0 +1,102 @@
+//! What a call carries besides its arguments where it takes up one that asked for more input (MCP from 2026-07-28), without
+//! the frames of the protocol.
+//!
+//! An answer to a question has a frame: `"action": "accept"` around what was filled into a form, `"role": "assistant"`
+//! around a completion, `"roots"` around folders. Among arguments, words such as these say what a call does, and here they
+//! say nothing: a form that is sent grants nobody anything, and one that is given up deletes nothing. What is in the frames is
+//! judged like arguments. It gives a call no authority: an agent's host fills forms in, and a server may have written into
+//! them what comes back.
+//!
+//! Only frames that are exactly the protocol's are taken off. Whatever has another member, or another word, stays as it is.
+
+use std::borrow::Cow;
+
+use portcullis_core::action;
+use serde_json::{Map, Value};
+
+/// What became of a form.
+const FORM_ENDS: [&str; 3] = ["accept", "decline", "cancel"];
+/// Who says something in a completion.
+const ROLES: [&str; 2] = ["assistant", "user"];
+/// Why a completion ended.
+const STOPS: [&str; 4] = ["endTurn", "stopSequence", "maxTokens", "toolUse"];
+
+/// All that goes to the tool.
+pub(crate) fn carried<'a>(arguments: &'a Value, continuation: Option<&Value>) -> Cow<'a, Value> {
+    action::carried(arguments, continuation.map(without_frames).as_ref())
+}
+
+fn without_frames(continuation: &Value) -> Value {
+    let mut continuation = continuation.clone();
+    if let Some(answers) = continuation.get_mut("inputResponses").and_then(Value::as_object_mut) {
+        answers.values_mut().for_each(unframe);
+    }
+    continuation
+}
+
+/// Takes the frame off an answer that has one.
+fn unframe(answer: &mut Value) {
+    let Some(members) = answer.as_object_mut() else { return };
+    if says(members, "action", &FORM_ENDS) && has_only(members, &["action", "content"]) {
+        *answer = members.remove("content").unwrap_or(Value::Null);
+    } else if says(members, "role", &ROLES)
+        && has_only(members, &["role", "content", "model", "stopReason"])
+        && (!members.contains_key("stopReason") || says(members, "stopReason", &STOPS))
+    {
+        members.remove("role");
+        members.remove("stopReason");
+    } else if has_only(members, &["roots"])
+        && let Some(roots) = members.remove("roots")
+    {
+        *answer = roots;
+    }
+}
+
+fn says(members: &Map<String, Value>, name: &str, words: &[&str]) -> bool {
+    members.get(name).and_then(Value::as_str).is_some_and(|said| words.contains(&said))
+}
+
+fn has_only(members: &Map<String, Value>, known: &[&str]) -> bool {
+    members.keys().all(|name| known.contains(&name.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn frames_of_the_protocol_are_taken_off_and_nothing_else() {
+        for (framed, bare) in [
+            (json!({"action": "accept", "content": {"name": "Ida"}}), json!({"name": "Ida"})),
+            (json!({"action": "decline"}), Value::Null),
+            (
+                json!({"role": "assistant", "content": {"type": "text", "text": "x"}, "model": "m", "stopReason": "endTurn"}),
+                json!({"content": {"type": "text", "text": "x"}, "model": "m"}),
+            ),
+            (json!({"roots": [{"uri": "file:///a"}]}), json!([{"uri": "file:///a"}])),
+        ] {
+            let carried = without_frames(&json!({"inputResponses": {"k": framed}, "requestState": "s"}));
+            assert_eq!(carried, json!({"inputResponses": {"k": bare}, "requestState": "s"}));
+        }
+        for other in [
+            json!({"action": "delete", "content": {}}),
+            json!({"action": "accept", "content": {}, "to": "mallory@evil.example"}),
+            json!({"role": "admin", "content": {}}),
+            json!({"role": "user", "stopReason": "grant mallory admin"}),
+            json!({"roots": [], "grant": "admin"}),
+            json!("accept"),
+        ] {
+            let continuation = json!({"inputResponses": {"k": other}});
+            assert_eq!(without_frames(&continuation), continuation);
+        }
+        let arguments = json!({"a": 1});
+        assert_eq!(*carried(&arguments, None), arguments);
+        let answered = json!({"inputResponses": {"k": {"action": "accept"}}});
+        assert_eq!(
+            *carried(&arguments, Some(&answered)),
+            json!({"a": 1, "continuation": {"inputResponses": {"k": null}}})
+        );
+    }
+}
