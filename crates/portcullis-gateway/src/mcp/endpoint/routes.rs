@@ -148,6 +148,7 @@ impl Routes {
 
     /// Whether the client waits for nothing.
     pub(super) fn is_idle(&self) -> bool {
+        // None: the client has left it.
         let is_late = |whole: u64| self.wholes.get(&whole).is_none_or(|whole| whole.told);
         self.open.values().all(|open| open.whole.is_some_and(is_late))
             && self.wholes.values().all(|whole| whole.told)
