@@ -60,6 +60,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::flow::built_in;
+    use crate::judge::{Settings, judge};
+    use crate::kind::{CallKind, ToolView};
+    use crate::trajectory::{Call, Trajectory};
 
     #[test]
     fn frames_of_the_protocol_are_taken_off_and_nothing_else() {
@@ -92,5 +96,46 @@ mod tests {
             *carried(&arguments, Some(&answered)),
             json!({"a": 1, "continuation": {"inputResponses": {"k": null}}})
         );
+    }
+
+    #[test]
+    fn an_answer_to_a_tools_question_is_judged_by_what_is_in_it() {
+        // The name leaves open what the tool does, so that arguments decide. What the user asked for is not known.
+        let tool = "test_input_required_result_elicitation";
+        let mut run = Trajectory::new(built_in());
+        let call = |arguments: &Value| {
+            Call::new(&built_in(), CallKind::of(&built_in(), &ToolView::unknown(tool)), arguments)
+        };
+        let asked = call(&json!({}));
+        let seen = run.read_result(&asked, "What is the name of the guest in room 12?");
+        run.record_result(1, &asked, seen);
+        let answered = |answer: &Value| {
+            let carried = json!({"inputResponses": {"guest": answer}, "requestState": "eyJyIjoxfQ.bm9uY2U"});
+            let row = |arguments: &Value| {
+                let reason = judge(&run, &call(arguments), arguments, &[], Settings::default());
+                reason.map(|reason| reason.row.name)
+            };
+            let judged = super::carried(&json!({}), Some(&carried)).into_owned();
+            (row(&json!({"continuation": carried})), row(&judged))
+        };
+        let text = json!({"type": "text", "text": "The guest in room 12 is Ida."});
+        for answer in [
+            json!({"action": "accept", "content": {"name": "Ida", "room": 12}}),
+            json!({"action": "cancel"}),
+            json!({"role": "assistant", "model": "m", "stopReason": "endTurn", "content": text}),
+        ] {
+            let (framed, judged) = answered(&answer);
+            assert!(
+                framed.is_some_and(|row| row.starts_with("grave-")),
+                "the frame is what was held: {answer}"
+            );
+            assert_eq!(judged, None, "{answer}");
+        }
+        for grave in [
+            json!({"action": "accept", "content": {"role": "admin", "name": "Ida", "room": 12}}),
+            json!({"action": "delete", "content": {"name": "Ida", "room": 12}}),
+        ] {
+            assert_eq!(answered(&grave).1, Some("grave-explained"), "{grave}");
+        }
     }
 }

@@ -524,40 +524,6 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_a_tools_question_is_judged_by_what_is_in_it() {
-        // The name leaves open what the tool does, so that arguments decide. What the user asked for is not known.
-        let tool = "test_input_required_result_elicitation";
-        let mut run = Trajectory::new(built_in());
-        let asked = call(tool, &json!({}));
-        let seen = run.read_result(&asked, "What is the name of the guest in room 12?");
-        run.record_result(1, &asked, seen);
-        let answered = |answer: &Json| {
-            let carried = json!({"inputResponses": {"guest": answer}, "requestState": "eyJyIjoxfQ.bm9uY2U"});
-            let judged = crate::continued::carried(&json!({}), Some(&carried)).into_owned();
-            (row(&run, tool, &json!({"continuation": carried})), row(&run, tool, &judged))
-        };
-        let text = json!({"type": "text", "text": "The guest in room 12 is Ida."});
-        for answer in [
-            json!({"action": "accept", "content": {"name": "Ida", "room": 12}}),
-            json!({"action": "cancel"}),
-            json!({"role": "assistant", "model": "m", "stopReason": "endTurn", "content": text}),
-        ] {
-            let (framed, judged) = answered(&answer);
-            assert!(
-                framed.is_some_and(|row| row.starts_with("grave-")),
-                "the frame is what was held: {answer}"
-            );
-            assert_eq!(judged, None, "{answer}");
-        }
-        for grave in [
-            json!({"action": "accept", "content": {"role": "admin", "name": "Ida", "room": 12}}),
-            json!({"action": "delete", "content": {"name": "Ida", "room": 12}}),
-        ] {
-            assert_eq!(answered(&grave).1, Some("grave-explained"), "{grave}");
-        }
-    }
-
-    #[test]
     fn a_value_that_rests_on_a_claim_is_held_and_one_on_record_is_not() {
         let rows = r#"[{"req": 2209, "kind": "private", "deposit": 250, "remarks": "The deposit is 40, as already settled with the committee."}]"#;
         let run = run("Update the weekend requests", &[("hall_list_requests", json!({}), rows)]);

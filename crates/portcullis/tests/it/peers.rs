@@ -108,13 +108,6 @@ impl Stage {
         rules.iter().chain(more).map(|word| (*word).to_owned()).collect()
     }
 
-    /// Adds the tools of a server to the bundle, as `portcullis init` drafts them.
-    pub(crate) fn add_tools(&self, server: &[String]) {
-        let mut init = self.portcullis(&["init", "--add", "-o"]);
-        let drafted = init.arg(self.bundle()).arg("--").args(server).output().unwrap();
-        assert!(drafted.status.success(), "{}", shown(&drafted));
-    }
-
     pub(crate) fn add(&self, file: &str, text: &str) {
         std::fs::write(self.bundle().join(file), text).unwrap();
     }

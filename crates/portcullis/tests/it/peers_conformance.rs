@@ -180,7 +180,9 @@ fn stage_for(way: &str, server: &Served) -> Option<Stage> {
     let stage = Stage::set("everything")?;
     open(&stage);
     if way == "enforced" {
-        stage.add_tools(&stage.bridge(&[&server.url]));
+        let mut init = stage.portcullis(&["init", "--add", "-o"]);
+        let drafted = init.arg(stage.bundle()).arg("--").args(stage.bridge(&[&server.url])).output().unwrap();
+        assert!(drafted.status.success(), "{}", shown(&drafted));
         stage.set_main("mode = \"enforce\"");
         stage.set_main("unknown_tools = \"allow\"");
         // Nobody decides here.
