@@ -9,6 +9,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { eventStore } from './event-store.mjs';
 import { installed } from './installed.mjs';
 
 const { localhostHostValidation, localhostOriginValidation } = installed('@modelcontextprotocol/express');
@@ -362,25 +363,6 @@ function serverOf(notify) {
   server.server.setRequestHandler('logging/setLevel', () => ({}));
   server.server.setRequestHandler('completion/complete', () => ({ completion: { values: [], total: 0, hasMore: false } }));
   return server;
-}
-
-/** What was said on the streams of sessions, so that a client can take one up behind an event. */
-function eventStore() {
-  const events = [];
-  return {
-    async storeEvent(stream, message) {
-      events.push({ stream, message });
-      return `${stream}::${events.length}`;
-    },
-    async replayEventsAfter(last, { send }) {
-      const [stream, number] = last.split('::');
-      for (let index = Number(number); index < events.length; index += 1) {
-        const { stream: of, message } = events[index];
-        if (of === stream && Object.keys(message).length > 0) await send(`${stream}::${index + 1}`, message);
-      }
-      return stream;
-    },
-  };
 }
 
 async function opened() {

@@ -107,11 +107,11 @@ export class Gated {
   /** What the gate says of the server in its log, which no client reads. */
   #log = '';
 
-  static async open(how, url, context, scenario) {
+  static async open(how, url, context) {
     const gated = new Gated();
     gated.#how = how;
     gated.#url = url;
-    gated.#client = await gated.#registered(context, scenario);
+    gated.#client = await gated.#registered(context);
     const bundle = join(gated.#folder, 'bundle');
     mkdirSync(join(bundle, 'policies'), { recursive: true });
     writeFileSync(join(bundle, 'portcullis.toml'), `${BUNDLE}\n[server.${NAME}]\nurl = '${url}'\n`);
@@ -179,10 +179,9 @@ export class Gated {
     return [];
   }
 
-  /** The client that the person has registered with the authorization server, as options of the login. */
-  async #registered({ client_id: id, client_secret: secret }, scenario) {
-    if (scenario === 'auth/basic-cimd') return ['--client-id', CLIENT_ADDRESS];
-    if (!id || !secret) return [];
+  /** The client that the person has registered with the authorization server, or the document, as options of the login. */
+  async #registered({ client_id: id, client_secret: secret }) {
+    if (!id || !secret) return ['--client-document', CLIENT_ADDRESS];
     const file = join(this.#folder, 'secret');
     writeFileSync(file, secret, { mode: 0o600 });
     const { origin, pathname } = new URL(this.#url);

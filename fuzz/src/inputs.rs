@@ -69,7 +69,8 @@ pub(crate) fn generations(bytes: &[u8]) {
 /// Whatever the translator makes of a message is a message again.
 fn say(translator: &mut Translator, client: bool, line: &[u8]) {
     let turn = if client { translator.client_says(line) } else { translator.server_says(line) };
-    for line in turn.iter().flat_map(|turn| turn.to_server.iter().chain(&turn.to_client)) {
+    let ended = turn.iter().flat_map(|turn| turn.ended.iter().map(|ended| &ended.line));
+    for line in turn.iter().flat_map(|turn| turn.to_server.iter().chain(&turn.to_client)).chain(ended) {
         assert!(peek(line).is_ok(), "{}", String::from_utf8_lossy(line));
     }
 }

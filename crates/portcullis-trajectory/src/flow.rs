@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use portcullis_core::action::{Action, Subject, carried};
+use portcullis_core::action::{Action, Subject};
 use portcullis_core::bundle::Bundle;
 use portcullis_core::effect::Effect;
 use portcullis_core::event::{Event, EventBody};
@@ -18,6 +18,7 @@ use serde_json::Value as Json;
 
 use crate::answer::Answer;
 use crate::carried::{Carried, Foreign};
+use crate::continued::carried;
 use crate::excise;
 use crate::judge::{self, Reason, Settings};
 use crate::lexicon::{BUILT_IN, LANGUAGES, Lexicon, WORDNET};

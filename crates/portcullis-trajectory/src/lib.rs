@@ -27,6 +27,7 @@ pub mod arguments;
 pub mod carried;
 mod claims;
 mod classes;
+mod continued;
 mod deed;
 mod disguises;
 pub mod excise;

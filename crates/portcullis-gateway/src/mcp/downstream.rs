@@ -122,6 +122,9 @@ async fn message(gate: &Arc<Gate>, line: &[u8]) {
                 let (shared, line) = (Arc::clone(gate), line.to_vec());
                 gate.spawn(async move {
                     let changed = respond(&shared, &line, open).await;
+                    if let Some(changed) = &changed {
+                        shared.to_server.withheld(&line, changed);
+                    }
                     pass(&shared, changed.as_deref().unwrap_or(&line)).await;
                 });
             }

@@ -111,6 +111,11 @@ impl ToServer {
         self.translation.lost(id, refused, why)
     }
 
+    /// The client got something else than the answer.
+    pub(super) fn withheld(&self, answer: &[u8], told: &[u8]) {
+        self.translation.withheld(answer, told);
+    }
+
     /// Goes on with a call that was to be made again.
     pub(super) fn due(&self, call: &Id) -> Turn {
         self.translation.due(call)

@@ -9,12 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portcullis_core::event::OutcomeStatus;
-use portcullis_wire::jsonrpc::Id;
-use portcullis_wire::mcp::translate::{Translator, Turn, Unmatched};
+use portcullis_wire::jsonrpc::{Id, Message, peek};
+use portcullis_wire::mcp::replace::{Path, value_at};
+use portcullis_wire::mcp::translate::{Ended, Translator, Turn, Unmatched};
+use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
+use super::calls::Open;
 use super::gate::{Gate, LineWriter};
 
+/// By what a client comes back to a call that asks for something.
+const REQUEST_STATE: Path = &["result", "requestState"];
 /// Turns that wait for the way back to the client.
 const BACK_MAX: usize = 64;
 /// Turns that wait until the server reads.
@@ -132,6 +137,14 @@ impl Translation {
         self.turn(|translator| Some(translator.lost(id, refused, why))).unwrap_or_default()
     }
 
+    /// The client got `told` in place of an answer. If that keeps from it what a server asks, the server is told.
+    pub(super) fn withheld(&self, answer: &[u8], told: &[u8]) {
+        let state = |line| value_at(line, REQUEST_STATE).ok().flatten().map(RawValue::get);
+        if !self.is_settled() && state(answer).is_some() && state(answer) != state(told) {
+            self.turn(|translator| Some(translator.withheld(answer)));
+        }
+    }
+
     pub(super) fn due(&self, call: &Id) -> Turn {
         self.turn(|translator| Some(translator.due(call))).unwrap_or_default()
     }
@@ -161,8 +174,12 @@ async fn write(server: Arc<LineWriter>, mut lines: mpsc::Receiver<Forth>, settle
 }
 
 impl Gate {
-    /// What follows from a turn besides what the client is told: losses, and calls to go on with later.
+    /// What follows from a turn besides what the client is told by the server: requests that are not translated, losses, and
+    /// calls to go on with later.
     pub(super) async fn follow(self: &Arc<Self>, turn: &Turn, status: OutcomeStatus, why: &str) {
+        for ended in &turn.ended {
+            self.untranslated(ended).await;
+        }
         for loss in &turn.lost {
             match &loss.why {
                 Some(why) => self.give_up(&loss.id, OutcomeStatus::Error, why).await,
@@ -178,6 +195,20 @@ impl Gate {
                     let _ = gate.to_server.translation.back.send(Box::new(turn)).await;
                 }
             });
+        }
+    }
+
+    /// The client is told that its request is not translated. In the record, that is no word of the server.
+    async fn untranslated(&self, Ended { line, status }: &Ended) {
+        let Ok(Message::Response { id, .. }) = peek(line) else { return };
+        if id != Id::Null {
+            let Some(open) = self.calls.answered(&id) else { return };
+            if let Open::Executing { action, .. } = open {
+                self.report(action, *status).await;
+            }
+        }
+        if self.to_client.line(line).await.is_err() {
+            tracing::debug!("the client has gone and was not told that request {id} is not translated");
         }
     }
 }

@@ -29,6 +29,12 @@ pub(crate) struct ServerMetadata {
     pub(crate) token_endpoint_auth_methods_supported: Option<Vec<String>>,
     #[serde(default)]
     pub(crate) authorization_response_iss_parameter_supported: bool,
+    /// Whether it reads documents of clients whose id is an address.
+    #[serde(default)]
+    pub(crate) client_id_metadata_document_supported: bool,
+    /// Read when it is used: what is wrong with it is no reason to refuse tokens.
+    #[serde(default)]
+    pub(crate) revocation_endpoint: Option<String>,
 }
 
 impl ServerMetadata {

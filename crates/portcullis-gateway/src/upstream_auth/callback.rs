@@ -51,6 +51,11 @@ const ERRORS: [&str; 7] = [
     "unsupported_response_type",
 ];
 
+/// Where the browser comes back to on a host, with or without a port.
+pub(super) fn address(host: &str) -> String {
+    format!("http://{host}{PATH}")
+}
+
 /// An address that is listened on.
 #[derive(Debug)]
 pub(super) struct Callback {
@@ -59,13 +64,19 @@ pub(super) struct Callback {
 }
 
 impl Callback {
-    /// Listens on a port of loopback; 0: any.
-    pub(super) async fn listen(port: u16) -> Result<Self, String> {
-        let listener = TcpListener::bind(("127.0.0.1", port)).await;
-        let listener =
-            listener.map_err(|error| format!("cannot listen on port {port} of 127.0.0.1: {error}"))?;
-        let at = listener.local_addr().map_err(|error| error.to_string())?;
-        Ok(Self { listener, address: format!("http://{at}{PATH}") })
+    /// Listens on the first of these ports of loopback that is free; 0: any.
+    pub(super) async fn listen(ports: &[u16]) -> Result<Self, String> {
+        let mut failed = String::new();
+        for port in ports {
+            match TcpListener::bind(("127.0.0.1", *port)).await {
+                Ok(listener) => {
+                    let at = listener.local_addr().map_err(|error| error.to_string())?;
+                    return Ok(Self { listener, address: address(&at.to_string()) });
+                }
+                Err(error) => failed = format!("cannot listen on port {port} of 127.0.0.1: {error}"),
+            }
+        }
+        Err(format!("{failed}; name another one with `--port PORT`"))
     }
 
     /// The code of the first answer that has the state. Nobody is answered after it.

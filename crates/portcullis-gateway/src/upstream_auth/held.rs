@@ -1,5 +1,6 @@
 //! The credential of one upstream, while it is used.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hyper::header::AUTHORIZATION;
@@ -144,8 +145,8 @@ impl Held {
         {
             return Ok(entry.clone());
         }
-        let entries = settings::read(&file).map_err(|why| self.unusable(why))?;
-        let entry = entries.into_iter().find(|entry| same(&entry.url, &self.url));
+        let settings = settings::read(&file).map_err(|why| self.unusable(why))?;
+        let entry = settings.upstreams.into_iter().find(|entry| same(&entry.url, &self.url));
         self.entry = Some((now, entry.clone()));
         self.passing = None;
         Ok(entry)
@@ -240,11 +241,8 @@ impl Held {
                 self.login_needed(Some("the token has ended, and the server gave none to renew it with"))
             );
         };
-        let secret = match (&kept.client_secret, oauth.and_then(|oauth| oauth.client_secret_file.as_deref()))
-        {
-            (None, Some(file)) => Some(Secret::read(file).map_err(|why| self.unusable(why))?),
-            (own, _) => own.clone(),
-        };
+        let file = oauth.and_then(|oauth| oauth.client_secret_file.as_deref());
+        let secret = secret_of(&kept, file).map_err(|why| self.unusable(why))?;
         let client = Client { id: kept.client_id.clone(), secret, auth: kept.client_auth };
         let endpoint = store::endpoint(&kept).map_err(|why| self.unusable(why))?;
         let fields = [
@@ -272,6 +270,14 @@ impl Held {
         self.had = Some(Instant::now());
         self.login = Some((stamp(&self.store.file()), Some(renewed.clone())));
         Ok(renewed)
+    }
+}
+
+/// The secret of a login's client: the one that the server gave it, or that of a file.
+pub(super) fn secret_of(kept: &Kept, file: Option<&Path>) -> Result<Option<Secret>, String> {
+    match (&kept.client_secret, file) {
+        (None, Some(file)) => Secret::read(file).map(Some),
+        (own, _) => Ok(own.clone()),
     }
 }
 

@@ -10,20 +10,15 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hyper::Method;
-use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
 use ring::digest::{SHA256, digest};
-use serde::Deserialize;
-use serde_json::json;
 use url::Url;
 
 use super::callback::{Callback, Expected, NoCode};
+use super::client::Way;
 use super::held::resource_of;
 use super::probe::ping;
-use super::secret::Secret;
 use super::settings::{self, Source, same};
-use super::store::{ClientAuth, Kept, Store};
+use super::store::{Kept, Store};
 use super::tokens::{self, Client};
 use crate::home::Home;
 use crate::oauth::challenge::Challenge;
@@ -44,13 +39,17 @@ pub struct Login {
     pub url: Option<Url>,
     /// The authorization server, of those that the upstream names; none: the first.
     pub issuer: Option<String>,
-    /// The client that is registered there; none: the gate registers itself.
+    /// The client that is registered there.
     pub client_id: Option<String>,
     /// The file with its secret; none: it has none.
     pub client_secret_file: Option<PathBuf>,
+    /// The address of the gate's client id metadata document, which is its id where no client is registered and the server
+    /// reads such documents; none: that of `upstreams.toml`. Otherwise the gate registers itself.
+    pub client_document: Option<String>,
     /// Scopes besides those of the login before; empty: those that the upstream wants.
     pub scopes: Vec<String>,
-    /// The port of 127.0.0.1 where the browser comes back to; 0: any.
+    /// The port of 127.0.0.1 where the browser comes back to; 0: one of those that the gate's document has by itself if it
+    /// is used, otherwise any.
     pub port: u16,
     /// How long the person may take.
     pub patience: Duration,
@@ -87,8 +86,10 @@ pub async fn login(home: &Home, mut login: Login, open: impl FnOnce(&Url)) -> Re
     secure(&url)?;
     let found = discover(&url, login.issuer.as_deref()).await?;
     let endpoint = checked(&found.server)?;
-    let callback = Callback::listen(login.port).await?;
-    let client = client(&login, &found, &callback.address).await?;
+    let way = Way::of(&login, &found.server)?;
+    let named = [login.port];
+    let callback = Callback::listen(if login.port == 0 { way.ports() } else { &named }).await?;
+    let client = way.client(&login, (&found.server, found.learned_from), &callback.address).await?;
     let scopes =
         scopes(&login, &found, before.as_ref().filter(|before| before.issuer == found.server.issuer));
     let proof = Proof::new()?;
@@ -128,8 +129,9 @@ pub async fn login(home: &Home, mut login: Login, open: impl FnOnce(&Url)) -> Re
 
 /// Fills in what the settings or the login before say, and gives the address.
 fn fill(home: &Home, login: &mut Login, before: Option<&Kept>) -> Result<Url, String> {
-    let entries = settings::read(&home.upstreams_toml())?;
-    let entry = entries.into_iter().find(|entry| match &login.url {
+    let settings = settings::read(&home.upstreams_toml())?;
+    login.client_document = login.client_document.take().or(settings.client_document);
+    let entry = settings.upstreams.into_iter().find(|entry| match &login.url {
         Some(url) => same(&entry.url, url),
         None => entry.name == login.name,
     });
@@ -244,54 +246,6 @@ fn checked(server: &ServerMetadata) -> Result<&Url, String> {
         .authorization_endpoint
         .as_ref()
         .ok_or_else(|| format!("the metadata of `{issuer}` have no `authorization_endpoint`"))
-}
-
-/// The registered client, or one that is registered now (RFC 7591), for this server alone.
-async fn client(login: &Login, found: &Found, back: &str) -> Result<Client, String> {
-    #[derive(Deserialize)]
-    struct Registered {
-        client_id: String,
-        #[serde(default)]
-        client_secret: Option<Secret>,
-    }
-    if let Some(id) = &login.client_id {
-        let secret = login.client_secret_file.as_deref().map(Secret::read).transpose()?;
-        return Client::of(id.clone(), secret, &found.server);
-    }
-    let issuer = shown(&found.server.issuer);
-    let at = found.server.registration_endpoint.as_ref().ok_or_else(|| {
-        format!("the authorization server `{issuer}` registers nobody by itself; register the gate there, and give `--client-id ID`")
-    })?;
-    let body = json!({
-        "client_name": "Portcullis",
-        "redirect_uris": [back],
-        "grant_types": ["authorization_code", "refresh_token"],
-        "response_types": ["code"],
-        "token_endpoint_auth_method": "none",
-        // Without it, OpenID Connect takes the client for a web server's and refuses loopback.
-        "application_type": "native",
-    });
-    let headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-    let asked = Asked { method: Method::POST, url: at, headers, body: Bytes::from(body.to_string()) };
-    let answer = outbound::ask(asked, found.learned_from).await?;
-    if !matches!(answer.status, 200 | 201) {
-        return Err(format!(
-            "`{issuer}` refuses to register the gate (HTTP status {}); register it there, and give `--client-id ID`",
-            answer.status
-        ));
-    }
-    let registered: Registered = serde_json::from_slice(&answer.body)
-        .map_err(|_| format!("`{issuer}` registered the gate, but its answer has no `client_id`"))?;
-    let secret = registered.client_secret.filter(|secret| !secret.text().is_empty());
-    match secret {
-        // It gave one that it may not want.
-        Some(secret)
-            if found.server.takes("client_secret_basic") || found.server.takes("client_secret_post") =>
-        {
-            Client::of(registered.client_id, Some(secret), &found.server)
-        }
-        _ => Ok(Client { id: registered.client_id, secret: None, auth: ClientAuth::None }),
-    }
 }
 
 /// What is asked for: more than before where scopes are named, since a new token replaces the old one.

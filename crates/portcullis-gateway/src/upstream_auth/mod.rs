@@ -9,8 +9,11 @@
 //! ([`UpstreamAuth::challenged`]), after which it may try once more, or has an error that says what a person can do.
 
 mod callback;
+mod client;
+mod document;
 mod held;
 mod login;
+mod logout;
 mod probe;
 mod secret;
 mod settings;
@@ -21,9 +24,11 @@ mod tokens;
 use hyper::header::{HeaderName, HeaderValue};
 use url::Url;
 
+pub use document::client_document;
 pub use login::{Login, LoginError, login};
+pub use logout::{LoggedOut, Revocation, logout};
 pub use probe::probe;
-pub use standing::{Standing, logout, standings};
+pub use standing::{Standing, standings};
 
 use crate::home::Home;
 use crate::oauth::challenge::Challenge;

@@ -4,6 +4,8 @@
 //! which address: an entry is for one URL. It is read again when it has changed.
 //!
 //! ```toml
+//! client_document = "https://gate.example/portcullis.json"   # the gate's id at servers that read such documents
+//!
 //! [[upstream]]
 //! name = "tickets"
 //! url = "https://mcp.tickets.example/mcp"
@@ -29,6 +31,7 @@ use hyper::header::HeaderName;
 use serde::Deserialize;
 use url::Url;
 
+use super::document;
 use crate::oauth::metadata::secure;
 use crate::state_file;
 
@@ -42,6 +45,8 @@ const NAME_BYTES_MAX: usize = 64;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
+    #[serde(default)]
+    client_document: Option<String>,
     #[serde(default)]
     upstream: Vec<Entry>,
 }
@@ -106,15 +111,23 @@ pub(super) struct Upstream {
     pub(super) header: Option<HeaderName>,
 }
 
-/// The entries of the file; none without a file.
+/// What the file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Settings {
+    /// The address of the gate's client id metadata document.
+    pub(super) client_document: Option<String>,
+    pub(super) upstreams: Vec<Upstream>,
+}
+
+/// What the file says; nothing without a file.
 ///
 /// # Errors
 /// The file cannot be read or is wrong, and what to do about it.
-pub(super) fn read(file: &Path) -> Result<Vec<Upstream>, String> {
+pub(super) fn read(file: &Path) -> Result<Settings, String> {
     let wrong = |why: String| format!("`{}`: {why}", file.display());
     let found = match std::fs::metadata(file) {
         Ok(found) => found,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Settings::default()),
         Err(error) => return Err(wrong(error.to_string())),
     };
     if found.mode() & OTHERS_WRITE != 0 {
@@ -122,6 +135,9 @@ pub(super) fn read(file: &Path) -> Result<Vec<Upstream>, String> {
     }
     let text = state_file::read(file, FILE_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
     let written: Written = toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
+    if let Some(address) = &written.client_document {
+        document::check(address).map_err(|why| wrong(format!("`client_document`: {why}")))?;
+    }
     let mut upstreams: Vec<Upstream> = Vec::with_capacity(written.upstream.len());
     for entry in written.upstream {
         let name = entry.name.escape_debug().to_string();
@@ -131,7 +147,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<Upstream>, String> {
         }
         upstreams.push(upstream);
     }
-    Ok(upstreams)
+    Ok(Settings { client_document: written.client_document, upstreams })
 }
 
 fn checked(entry: Entry) -> Result<Upstream, String> {
@@ -196,7 +212,7 @@ mod tests {
     fn an_entry_is_for_one_address_and_has_one_source() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("upstreams.toml");
-        assert_eq!(read(&file), Ok(Vec::new()), "there is no file");
+        assert_eq!(read(&file), Ok(Settings::default()), "there is no file");
         let read = |text: &str, mode: u32| {
             std::fs::write(&file, text).unwrap();
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -207,12 +223,18 @@ mod tests {
         };
         let one = at("t", "https://t.example/mcp", "token_file = '/t'");
         let found = read(&one, 0o600).unwrap();
-        assert_eq!(found[0].source, Source::File("/t".into()));
+        assert_eq!(found.upstreams[0].source, Source::File("/t".into()));
+        let documented = format!("client_document = 'https://gate.example/c'\n{one}");
+        assert_eq!(
+            read(&documented, 0o600).unwrap().client_document.as_deref(),
+            Some("https://gate.example/c")
+        );
         assert!(read(&one, 0o666).unwrap_err().contains("chmod 600"));
         let twice = format!("{one}{}", at("u", "https://t.example/mcp/", "token_file = '/u'"));
         let own = "[upstream.oauth]\ngrant = 'client-credentials'";
         for (text, says) in [
             (twice, "another entry"),
+            (format!("client_document = 'https://gate.example'\n{one}"), "needs a path"),
             (at("t", "https://t.example", ""), "needs one of"),
             (at("t", "https://t.example", "token_file = '/t'\ntoken_command = ['x']"), "needs one of"),
             (at("t", "http://t.example", "token_file = '/t'"), "in clear"),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::settings::{self, Grant, Source, check_name};
+use super::settings::{self, Grant, Source};
 use super::store::{Store, now_s};
 use crate::home::Home;
 
@@ -32,7 +32,7 @@ pub struct Standing {
 /// A file cannot be read or is wrong.
 pub fn standings(home: &Home) -> Result<Vec<Standing>, String> {
     let mut all = Vec::new();
-    for entry in settings::read(&home.upstreams_toml())? {
+    for entry in settings::read(&home.upstreams_toml())?.upstreams {
         let (source, issuer) = match entry.source {
             Source::File(_) => ("file", None),
             Source::Command(_) => ("command", None),
@@ -68,18 +68,4 @@ pub fn standings(home: &Home) -> Result<Vec<Standing>, String> {
     }
     all.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(all)
-}
-
-/// Forgets the login for an upstream, and says whether there was one. The authorization server is not told.
-///
-/// # Errors
-/// It cannot be removed.
-pub async fn logout(home: &Home, name: &str) -> Result<bool, String> {
-    check_name(name)?;
-    let store = Store::of(home, name);
-    if store.read().is_ok_and(|kept| kept.is_none()) {
-        return Ok(false);
-    }
-    let locked = store.lock().await?;
-    store.remove(&locked)
 }

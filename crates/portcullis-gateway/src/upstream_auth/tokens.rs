@@ -15,8 +15,8 @@ use crate::oauth::challenge::scopes;
 use crate::oauth::metadata::ServerMetadata;
 use crate::oauth::outbound::{self, Asked, Place};
 
-/// Errors that are repeated: they are words of the specifications (RFC 6749, 5.2; RFC 8707; RFC 7591), not a server's own.
-const ERRORS: [&str; 9] = [
+/// Errors that are repeated: they are words of the specifications (RFC 6749, 5.2; RFC 8707; RFC 7591; RFC 7009), not a server's own.
+const ERRORS: [&str; 10] = [
     "invalid_request",
     "invalid_client",
     "invalid_grant",
@@ -26,6 +26,7 @@ const ERRORS: [&str; 9] = [
     "invalid_target",
     "invalid_redirect_uri",
     "invalid_client_metadata",
+    "unsupported_token_type",
 ];
 /// How a login says that it has ended.
 pub(super) const ENDED: &str = "invalid_grant";
@@ -111,8 +112,24 @@ pub(super) async fn ask(
     let body = Zeroizing::new(answer.body);
     match answer.status {
         200 => read(&body).map_err(NotIssued::Failed),
-        400..500 => Err(refused(answer.status, &body)),
+        400..500 => Err(refused(("token", answer.status), &body)),
         other => Err(NotIssued::Failed(format!("the token endpoint answers with HTTP status {other}"))),
+    }
+}
+
+/// Has a token revoked (RFC 7009, 2), of the kind that the hint says. One that the server does not know is revoked, too.
+pub(super) async fn revoke(
+    (endpoint, learned_from): (&Url, Place),
+    client: &Client,
+    (hint, token): (&str, &Secret),
+) -> Result<(), NotIssued> {
+    let fields = [("token", token.text()), ("token_type_hint", hint)];
+    let (headers, body) = request(client, &fields).map_err(NotIssued::Failed)?;
+    let asked = Asked { method: Method::POST, url: endpoint, headers, body: Bytes::from(body) };
+    let answer = outbound::ask(asked, learned_from).await.map_err(NotIssued::Failed)?;
+    match answer.status {
+        200 => Ok(()),
+        other => Err(refused(("revocation", other), &answer.body)),
     }
 }
 
@@ -174,12 +191,12 @@ fn read(body: &[u8]) -> Result<Issued, String> {
 }
 
 /// What a server says with its error is its own, and may repeat what was sent.
-fn refused(status: u16, body: &[u8]) -> NotIssued {
+fn refused((endpoint, status): (&str, u16), body: &[u8]) -> NotIssued {
     let error = serde_json::from_slice::<WrittenError>(body).ok();
     let known = error.and_then(|error| ERRORS.into_iter().find(|known| *known == error.error));
     match known {
         Some(known) => NotIssued::Refused(known),
-        None => NotIssued::Failed(format!("the token endpoint answers with HTTP status {status}")),
+        None => NotIssued::Failed(format!("the {endpoint} endpoint answers with HTTP status {status}")),
     }
 }
 
@@ -209,9 +226,9 @@ mod tests {
             let error = read(wrong.as_bytes()).unwrap_err();
             assert!(error.contains("of no use") && !error.contains("s3cret"), "{error}");
         }
-        let error = refused(400, br#"{"error":"invalid_grant","error_description":"s3cret"}"#);
+        let error = refused(("token", 400), br#"{"error":"invalid_grant","error_description":"s3cret"}"#);
         assert_eq!(error, NotIssued::Refused(ENDED));
-        assert!(!refused(400, br#"{"error":"s3cret"}"#).to_string().contains("s3cret"));
+        assert!(!refused(("token", 400), br#"{"error":"s3cret"}"#).to_string().contains("s3cret"));
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::process::{Command as Program, Stdio};
 use std::time::Duration;
 
-use portcullis_gateway::upstream_auth::{Login, Standing, login, logout, probe, standings};
+use portcullis_gateway::upstream_auth::{
+    LoggedOut, Login, Revocation, Standing, client_document, login, logout, probe, standings,
+};
 use serde_json::json;
 use url::Url;
 
@@ -21,6 +23,7 @@ Examples:
   portcullis upstream status
   portcullis upstream try tickets
   portcullis upstream logout tickets
+  portcullis upstream document https://gate.example/portcullis.json
 
 Tokens are kept in `credentials/upstreams/` of the state folder, for this user alone, and go to that address alone. Tokens from \
 files and commands, and credentials of the gate's own, stand in `upstreams.toml` there (docs/remote-auth.md).";
@@ -52,13 +55,38 @@ enum Command {
         /// The upstream
         name: String,
     },
-    /// Forget a login; the authorization server is not told
-    #[command(after_help = "Examples:\n  portcullis upstream logout tickets")]
+    /// Forget a login, and have its tokens revoked where the authorization server offers that
+    #[command(
+        after_help = "Examples:\n  portcullis upstream logout tickets\n  portcullis upstream logout tickets --json\n\nExit code 2: the login is forgotten here, but its tokens could not be revoked."
+    )]
     Logout {
         /// The upstream
         name: String,
     },
+    Document(DocumentArgs),
 }
+
+/// Print the gate's client id metadata document, to be hosted at an address
+///
+/// Authorization servers that read such documents know the gate by that address, so that nobody has to register it: give it
+/// to logins with `--client-document`, or to all of them as `client_document` in `upstreams.toml`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = DOCUMENT_EXAMPLES)]
+struct DocumentArgs {
+    /// Where the document will be: `https`, with a path
+    url: String,
+    /// What people are shown when they agree
+    #[arg(long, value_name = "NAME", default_value = "Portcullis")]
+    name: String,
+    /// A port of 127.0.0.1 where logins come back to, for servers that allow no others; otherwise the three that logins try
+    #[arg(long = "port", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    ports: Vec<u16>,
+}
+
+const DOCUMENT_EXAMPLES: &str = "\
+Examples:
+  portcullis upstream document https://gate.example/portcullis.json
+  portcullis upstream document https://gate.example/portcullis.json --port 8765";
 
 /// Log in: a browser opens, and comes back to this machine
 #[derive(Debug, clap::Args)]
@@ -72,16 +100,19 @@ struct LoginArgs {
     /// The authorization server, where the upstream names several or none
     #[arg(long, value_name = "URL")]
     issuer: Option<String>,
-    /// The client that is registered there; otherwise the gate registers itself
+    /// The client that is registered there; otherwise the gate's document, or the gate registers itself
     #[arg(long, value_name = "ID")]
     client_id: Option<String>,
     /// The file with its secret, if it has one
     #[arg(long, value_name = "FILE", requires = "client_id")]
     client_secret_file: Option<PathBuf>,
+    /// The address of the gate's client id metadata document, for servers that read such documents
+    #[arg(long, value_name = "URL")]
+    client_document: Option<String>,
     /// A scope to ask for, besides those of the login before; otherwise what the upstream wants
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
-    /// The port of 127.0.0.1 where the browser comes back to; otherwise any
+    /// The port of 127.0.0.1 where the browser comes back to; otherwise one of the document, or any
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
     /// Print the address alone; open no browser
@@ -97,7 +128,8 @@ Examples:
   portcullis upstream login tickets --url https://mcp.tickets.example/mcp
   portcullis upstream login tickets --no-browser --port 8765
   portcullis upstream login tickets --issuer https://login.example
-  portcullis upstream login tickets --client-id gate";
+  portcullis upstream login tickets --client-id gate
+  portcullis upstream login tickets --client-document https://gate.example/c.json";
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match &args.command {
@@ -105,6 +137,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Command::Status { name } => status(name.as_deref(), global),
         Command::Try { name } => try_out(name, global),
         Command::Logout { name } => log_out(name, global),
+        Command::Document(args) => document(args),
     }
 }
 
@@ -116,6 +149,7 @@ fn log_in(args: &LoginArgs, global: &Global) -> Result<u8, Failure> {
         issuer: args.issuer.clone(),
         client_id: args.client_id.clone(),
         client_secret_file: args.client_secret_file.clone(),
+        client_document: args.client_document.clone(),
         scopes: args.scopes.clone(),
         port: args.port,
         patience: Duration::from_secs(args.timeout),
@@ -206,17 +240,41 @@ fn try_out(name: &str, global: &Global) -> Result<u8, Failure> {
     Ok(exit::YES)
 }
 
-fn log_out(name: &str, global: &Global) -> Result<u8, Failure> {
-    let home = global.home()?;
-    let there_was = runtime()?.block_on(logout(&home, name)).map_err(Failure::unreadable)?;
-    if !there_was {
-        return Err(Failure::no(format!("there is no login for an upstream `{}`", clean_line(name))));
-    }
+fn document(args: &DocumentArgs) -> Result<u8, Failure> {
+    let document = client_document(&args.url, &args.name, &args.ports).map_err(Failure::usage)?;
+    let text = serde_json::to_string_pretty(&document).map_err(Failure::no)?;
     let mut out = Out::new();
-    match global.json {
-        true => out.json(&json!({ "logged_out": name }))?,
-        false => out.line(format_args!("the login for `{}` is forgotten", clean_line(name)))?,
-    }
+    out.line(format_args!("{text}"))?;
     out.finish()?;
     Ok(exit::YES)
+}
+
+fn log_out(name: &str, global: &Global) -> Result<u8, Failure> {
+    let home = global.home()?;
+    let out_of = runtime()?.block_on(logout(&home, name)).map_err(Failure::unreadable)?;
+    let Some(LoggedOut { issuer, revocation }) = out_of else {
+        return Err(Failure::no(format!("there is no login for an upstream `{}`", clean_line(name))));
+    };
+    let mut out = Out::new();
+    if global.json {
+        let why = if let Revocation::Failed(why) = &revocation { Some(why) } else { None };
+        let revoked = revocation == Revocation::Revoked;
+        out.json(&json!({ "logged_out": name, "issuer": issuer, "revoked": revoked, "why_not": why }))?;
+    } else {
+        let at =
+            issuer.as_deref().map_or("the authorization server".to_owned(), |issuer| format!("`{issuer}`"));
+        let told = match &revocation {
+            Revocation::Revoked => format!("{at} has revoked its tokens"),
+            Revocation::Ended => "it had ended, so that there was nothing to revoke".to_owned(),
+            Revocation::NotOffered => {
+                format!("{at} offers no revocation, so that copies of its tokens work until they expire")
+            }
+            Revocation::Failed(why) => format!(
+                "its tokens could not be revoked ({why}); copies of them may work until they expire, so revoke them at {at}"
+            ),
+        };
+        out.line(format_args!("the login for `{}` is forgotten; {}", clean_line(name), clean_line(&told)))?;
+    }
+    out.finish()?;
+    Ok(if matches!(revocation, Revocation::Failed(_)) { exit::INCOMPLETE } else { exit::YES })
 }

@@ -397,6 +397,43 @@ fn a_list_that_is_late_is_kept() {
     assert!(!String::from_utf8_lossy(&rest).contains(&told), "{}", String::from_utf8_lossy(&rest));
 }
 
+/// Who does not wait for a list any more makes nobody late who has not answered it yet.
+#[test]
+fn a_client_that_leaves_makes_no_server_look_amiss() {
+    let daemon = Daemon::start(&slow("0", "30"));
+    let (id, _) = daemon.open("/mcp");
+    let session = [("mcp-session-id", id.as_str())];
+    let list = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/list"});
+    let asks = Request { headers: &session, body: Some(&list), ..Request::default() };
+    let listed = daemon.send(&asks);
+    std::thread::sleep(Duration::from_millis(100));
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}});
+    assert_eq!(daemon.post(&session, &cancelled).status, 202);
+    // A client without sessions gives up by leaving.
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let list = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/list", "params": {"_meta": meta}});
+    let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/list")];
+    let left = daemon.send(&Request { headers: &headers, body: Some(&list), ..Request::default() });
+    std::thread::sleep(Duration::from_millis(100));
+    drop(left);
+    let amiss = || {
+        let doctor = daemon.state.run(&["doctor", "--json"]).json();
+        let of_daemon = doctor.iter().find(|check| check["name"] == "daemon").unwrap();
+        (of_daemon["result"] == "warn").then(|| of_daemon["detail"].to_string())
+    };
+    // Longer than anybody would have been waited for.
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert_eq!(amiss(), None);
+    drop(listed);
+    // Who waits until it is answered finds out.
+    let answered = daemon.ask(&asks);
+    assert!(!tools(&answered).iter().any(|tool| tool.starts_with("slow__")), "{answered:?}");
+    assert!(amiss().is_some_and(|detail| detail.contains("`slow` has not answered `tools/list`")));
+}
+
 /// A stream that breaks is taken up behind the last event that came.
 #[test]
 fn a_held_call_becomes_a_stream_that_can_be_taken_up() {

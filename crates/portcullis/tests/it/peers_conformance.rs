@@ -15,6 +15,9 @@ const SCENARIO_MS: &str = "60000";
 /// What the suite writes behind a scenario's name: `-2026-11-29T07-08-02-318Z`.
 const STAMP_BYTES: usize = 25;
 
+/// The types of tools that `portcullis init` infers for the suite's.
+const TYPES: [&str; 4] = ["RETRIEVE_DOCS", "QUERY_DB", "MODIFY", "OTHER"];
+
 /// The worst status of each check, by scenario and check. What only informs is left out.
 type Results = BTreeMap<(String, String), Status>;
 
@@ -157,26 +160,80 @@ fn assert_as_listed(revision: &str, wrong: &[String]) {
     assert!(wrong.is_empty(), "{revision}: not as in peers/conformance.json:\n{}", wrong.join("\n"));
 }
 
-/// The suite as the client of a server, which it calls directly, and through `/mcp` of a daemon.
-#[test]
-fn a_server_conforms_behind_the_gate_as_it_does_alone() {
-    let Some(stage) = Stage::set("everything") else { return };
+/// The gate in front of the suite's server, as an address: as `/mcp` of a daemon, which only observes or enforces, or as
+/// `mcp --url`.
+fn gated(stage: &Stage, way: &str, server: &Served) -> Vec<Served> {
+    if way == "stdio" {
+        let gate = stage.governed("mcp", "open", &["--url", &server.url]);
+        let gate: Vec<&str> = gate.iter().map(String::as_str).collect();
+        return vec![Served::script(stage, "over-stdio.mjs", &gate)];
+    }
+    let daemon = endpoint(stage, server);
+    let token = stage.path("home/credentials/agent.token").display().to_string();
+    let proxy = Served::script(stage, "with-token.mjs", &[&token, &daemon.url]);
+    vec![daemon, proxy]
+}
+
+/// A stage for one way. The one that enforces has the server's tools in its registry, as `portcullis init` drafts them, and
+/// a policy that allows their types.
+fn stage_for(way: &str, server: &Served) -> Option<Stage> {
+    let stage = Stage::set("everything")?;
     open(&stage);
+    if way == "enforced" {
+        let mut init = stage.portcullis(&["init", "--add", "-o"]);
+        let drafted = init.arg(stage.bundle()).arg("--").args(stage.bridge(&[&server.url])).output().unwrap();
+        assert!(drafted.status.success(), "{}", shown(&drafted));
+        stage.set_main("mode = \"enforce\"");
+        stage.set_main("unknown_tools = \"allow\"");
+        // Nobody decides here.
+        stage.set_main("approval_wait_s = 1");
+        let policy = format!(
+            "[[policy]]\nname = 'open'\nallowed_types = {TYPES:?}\nmax_steps = 1000\nmax_side_effects = 1000\n"
+        );
+        stage.add("policies/open.toml", &policy);
+    }
+    Some(stage)
+}
+
+/// The suite as the client of a server, which it calls directly, and through the gate.
+fn servers(ways: &[&str]) {
+    let Some(stage) = Stage::set("everything") else { return };
     let list = list(&stage);
     let server = Served::script(&stage, "conformance-server.mjs", &[]);
-    let daemon = endpoint(&stage, &server);
-    let token = stage.path("home/credentials/agent.token").display().to_string();
-    let proxy = Served::script(&stage, "with-token.mjs", &[&token, &daemon.url]);
+    let run = |revision: &str, url: &str| -> Results {
+        let named = |scenario: String| scenario.strip_prefix("server-").unwrap().to_owned();
+        let results = run(&stage, "server", revision, &["--url", url], &[]);
+        results.into_iter().map(|((scenario, id), status)| ((named(scenario), id), status)).collect()
+    };
+    let gates: Vec<(&str, Stage, Vec<Served>)> = ways
+        .iter()
+        .map(|way| {
+            let stage = stage_for(way, &server).unwrap();
+            let gate = gated(&stage, way, &server);
+            (*way, stage, gate)
+        })
+        .collect();
     for revision in ["2025-11-25", "2026-07-28"] {
-        let strip = |results: Results| -> Results {
-            let named = |scenario: String| scenario.strip_prefix("server-").unwrap().to_owned();
-            results.into_iter().map(|((scenario, id), status)| ((named(scenario), id), status)).collect()
-        };
-        let alone = strip(run(&stage, "server", revision, &["--url", &server.url], &[]));
-        let gated = strip(run(&stage, "server", revision, &["--url", &proxy.url], &[]));
+        let alone = run(revision, &server.url);
         let mut wrong = alone_as_listed(&list, "server", revision, &alone);
-        wrong.extend(gated_as_listed(&list, ("server", "endpoint", revision), &alone, &gated));
+        for (way, _, gate) in &gates {
+            let through = run(revision, &gate.last().unwrap().url);
+            wrong.extend(gated_as_listed(&list, ("server", way, revision), &alone, &through));
+        }
         assert_as_listed(revision, &wrong);
+    }
+}
+
+#[test]
+fn a_server_conforms_behind_the_gate_as_it_does_alone() {
+    servers(&["endpoint"]);
+}
+
+#[test]
+fn a_server_conforms_behind_the_gate_on_standard_input_and_under_rules() {
+    match is_long() {
+        true => servers(&["stdio", "enforced"]),
+        false => eprintln!("SKIPPED: it takes a minute; set PORTCULLIS_TEST_LONG=1"),
     }
 }
 

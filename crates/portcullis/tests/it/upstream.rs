@@ -67,9 +67,56 @@ fn a_person_logs_in_looks_tries_and_logs_out() {
     assert!(ended.stderr.contains("run `portcullis upstream login tickets --url"), "{}", ended.stderr);
     let status = run(&["status"]);
     assert!(status.code == 2 && status.stdout.contains("needs a login"), "{}", status.stdout);
-    assert_eq!(run(&["logout", "tickets"]).code, 0);
+    let out = run(&["logout", "tickets"]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    assert!(out.stdout.contains("is forgotten; it had ended"), "{}", out.stdout);
     assert_eq!(run(&["logout", "tickets"]).code, 1);
     assert_eq!(run(&["try", "tickets"]).code, 1);
+}
+
+/// Logs in as the client of a document, and out again, as JSON and in words.
+#[test]
+fn a_printed_document_is_the_client_and_a_logout_says_what_became_of_the_tokens() {
+    const ADDRESS: &str = "https://gate.example/portcullis.json";
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(Server::start());
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let with = |args: &[&str]| {
+        let mut all = vec!["--home", home.to_str().unwrap(), "upstream"];
+        all.extend(args);
+        portcullis(&all)
+    };
+    let run = |args: &[&str]| Ran::from(with(args).output().unwrap());
+    let wrong = run(&["document", "https://gate.example"]);
+    assert!(wrong.code == 64 && wrong.stderr.contains("needs a path"), "{}", wrong.stderr);
+    let printed = run(&["document", ADDRESS, "--name", "Our gate", "--port", "28699"]);
+    let document: Value = serde_json::from_str(&printed.stdout).unwrap();
+    assert_eq!((&document["client_id"], &document["client_name"]), (&json!(ADDRESS), &json!("Our gate")));
+    server.script(|script| {
+        script.server.insert("client_id_metadata_document_supported".to_owned(), json!(true));
+        script.document = Some(document);
+    });
+    let log_in = || {
+        let args = ["login", "tickets", "--url", &server.mcp(), "--no-browser", "--json"];
+        let more = ["--client-document", ADDRESS, "--port", "28699"];
+        let mut login = with(&[&args[..], &more[..]].concat()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(login.stdout.take().unwrap()).lines();
+        let visit: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        let agreed = get(visit["visit"].as_str().unwrap());
+        get(agreed.lines().find_map(|line| line.strip_prefix("Location: ")).unwrap());
+        assert!(login.wait().unwrap().success());
+    };
+    log_in();
+    let out: Value = serde_json::from_str(&run(&["logout", "tickets", "--json"]).stdout).unwrap();
+    let url = &server.url;
+    assert_eq!(out, json!({ "logged_out": "tickets", "issuer": url, "revoked": true, "why_not": null }));
+    assert_eq!(server.living(), (0, 0));
+    log_in();
+    server.script(|script| script.revocation_answer = Some(server::answer(503, "", "")));
+    let out = run(&["logout", "tickets"]);
+    assert!(out.code == 2 && out.stdout.contains("HTTP status 503"), "{}", out.stdout);
+    assert_eq!(run(&["logout", "tickets"]).code, 1, "it is forgotten all the same");
 }
 
 #[test]

@@ -57,6 +57,8 @@ pub(super) struct Whole {
     pub(super) came: Arc<Notify>,
     /// The client was answered; what comes now is late.
     pub(super) told: bool,
+    /// The client does not wait for it, so that nobody who has not answered is late.
+    pub(super) given_up: bool,
 }
 
 #[derive(Debug, Default)]
@@ -137,7 +139,6 @@ impl Routes {
         self.open.retain(|_, open| open.whole.is_none_or(|whole| !over.contains(&whole)));
     }
 
-    /// Whether the client waits for nothing.
     /// Takes a subscription that a server ends, by the number that it knows.
     pub(super) fn subscription(&mut self, server: usize, id: &RawValue) -> Option<Open> {
         let number: u64 = id.get().parse().ok()?;
@@ -145,16 +146,25 @@ impl Routes {
         (open.server == server && open.method == SUBSCRIPTIONS_LISTEN).then(|| self.open.remove(&number))?
     }
 
+    /// Whether the client waits for nothing.
     pub(super) fn is_idle(&self) -> bool {
-        let is_late = |whole: u64| self.wholes.get(&whole).is_some_and(|whole| whole.told);
+        // None: the client has left it.
+        let is_late = |whole: u64| self.wholes.get(&whole).is_none_or(|whole| whole.told);
         self.open.values().all(|open| open.whole.is_some_and(is_late))
             && self.wholes.values().all(|whole| whole.told)
     }
 
-    /// The number of a request that the client names by its id.
-    pub(super) fn number_of(&self, id: &RawValue) -> Option<u64> {
-        let same = |open: &Open| open.id.get() == id.get();
-        self.open.iter().find(|(_, open)| same(open)).map(|(number, _)| *number)
+    /// The client gives up a request, which it names by its id; its numbers, several where all servers were asked.
+    pub(super) fn given_up(&mut self, id: &RawValue) -> Vec<u64> {
+        let of = self.wholes.values_mut().filter(|whole| whole.id.get() == id.get());
+        of.for_each(|whole| whole.given_up = true);
+        let same = self.open.iter().filter(|(_, open)| open.id.get() == id.get());
+        same.map(|(number, _)| *number).collect()
+    }
+
+    /// The client no longer reads a stream: it waits for nothing that all servers were asked on it.
+    pub(super) fn leave_wholes(&mut self, stream: u64) {
+        self.wholes.retain(|_, whole| whole.stream != stream);
     }
 
     /// The numbers of the requests of a stream.

@@ -140,8 +140,8 @@ impl Session {
             Message::Notification { method, .. } if method == CANCELLED && self.stateless => Said::Accepted,
             Message::Notification { method, params } if method == CANCELLED => {
                 let id = params.and_then(|_| value_at(line, CANCELLED_ID).ok().flatten());
-                let number = id.and_then(|id| self.state().routes.number_of(id));
-                if let Some(number) = number {
+                let numbers = id.map(|id| self.state().routes.given_up(id)).unwrap_or_default();
+                for number in numbers {
                     self.give_up(number, line).await;
                 }
                 Said::Accepted
@@ -316,6 +316,7 @@ impl Session {
             let mut state = self.state();
             state.streams.drop_stream(stream);
             Self::subscription_left(&mut state, stream);
+            state.routes.leave_wholes(stream);
             state.routes.of_stream(stream)
         };
         for (number, _) in given_up {

@@ -83,6 +83,7 @@ impl Session {
                 latest: None,
                 came: Arc::new(Notify::new()),
                 told: false,
+                given_up: false,
             };
             match state.routes.open_whole(whole) {
                 Ok(number) => (reading, number, asked),
@@ -196,6 +197,7 @@ impl Session {
         whole.told = true;
         let (id, stream, method) = (whole.id.clone(), whole.stream, whole.method.clone());
         let (missing, error, took) = (whole.waiting.clone(), whole.error.take(), whole.asked.elapsed());
+        let late = if whole.given_up { &[][..] } else { missing.as_slice() };
         let mut pages = whole.pages.clone();
         for (server, pages) in pages.iter_mut().enumerate() {
             let key = (server, method.clone());
@@ -206,7 +208,7 @@ impl Session {
                 None => {}
             }
         }
-        for server in missing.iter().filter_map(|server| self.servers.get(*server)) {
+        for server in late.iter().filter_map(|server| self.servers.get(*server)) {
             let why = format!("has not answered `{method}` within {:.1} s", took.as_secs_f64());
             self.standing.is_amiss(&server.name, &why);
         }

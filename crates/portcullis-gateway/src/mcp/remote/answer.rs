@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use super::Shared;
 use super::connections::Answered;
 use super::failure::Failure;
+use super::session::Opened;
 use crate::mcp::gate::shown;
 
 /// Longest body of an HTTP error that is read, in bytes, and for how long.
@@ -45,6 +46,8 @@ pub(super) struct Pending {
     pub(super) listed: bool,
     /// Where the responses go: to the gate, or here.
     pub(super) kept: Option<Vec<Vec<u8>>>,
+    /// The session that is opened again, which no other request uses before the server was told that it is known.
+    pub(super) again: Option<Opened>,
     /// The last id of the stream, by which it can be taken up again.
     pub(super) last_event: Option<String>,
     /// How long to wait before.
@@ -53,7 +56,16 @@ pub(super) struct Pending {
 
 impl Pending {
     pub(super) fn new(asked: Vec<Id>, method: Option<String>, stateless: bool) -> Self {
-        Self { asked, method, stateless, listed: false, kept: None, last_event: None, retry_ms: None }
+        Self {
+            asked,
+            method,
+            stateless,
+            listed: false,
+            kept: None,
+            again: None,
+            last_event: None,
+            retry_ms: None,
+        }
     }
 }
 
@@ -178,7 +190,7 @@ impl Shared {
                     return Ok(());
                 };
                 if let (Some(result), Some(method)) = (result, pending.method.as_deref()) {
-                    changed = self.noted(method, &line, result)?;
+                    changed = self.noted(method, &line, result, &mut pending.again)?;
                 }
                 pending.asked.remove(at);
             }
@@ -214,11 +226,21 @@ impl Shared {
     }
 
     /// Notes what a result says that later requests need. Returns the line that goes on in its place.
-    fn noted(&self, method: &str, line: &[u8], result: &RawValue) -> Result<Option<Vec<u8>>, Failure> {
+    fn noted(
+        &self,
+        method: &str,
+        line: &[u8],
+        result: &RawValue,
+        again: &mut Option<Opened>,
+    ) -> Result<Option<Vec<u8>>, Failure> {
         match method {
             INITIALIZE => {
                 let hello = read_hello(result).map_err(|error| Failure::NotAResponse(error.to_string()))?;
-                self.session_speaks(hello.version.map(std::borrow::Cow::into_owned));
+                let version = hello.version.map(std::borrow::Cow::into_owned);
+                match again {
+                    Some(again) => again.version = version,
+                    None => self.session().version = version,
+                }
                 Ok(None)
             }
             TOOLS_LIST => Ok(self.arguments.learn(line, result)),

@@ -323,11 +323,6 @@ impl Shared {
         self.target.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The revision that the server chose for the session.
-    fn session_speaks(&self, version: Option<String>) {
-        self.session().version = version;
-    }
-
     /// Tells the client of a failure, for each request that is still open.
     async fn failed(&self, asked: &[Id], failure: &Failure) {
         if asked.is_empty() {
@@ -512,11 +507,13 @@ impl Shared {
             StatusCode::OK => {
                 if is_hello {
                     let id = session_id(&answered.response)?;
-                    if pending.kept.is_none() {
+                    if let Some(again) = &mut pending.again {
+                        again.id = id;
+                    } else {
                         // Of two sessions of one client, only the later one is used.
                         self.take_leave().await;
+                        self.session().begin(id, sent.body.clone());
                     }
-                    self.session().begin(id, sent.body.clone());
                 }
                 self.read_answer(answered, pending).await
             }

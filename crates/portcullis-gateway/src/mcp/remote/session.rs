@@ -5,13 +5,14 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{Method, Response};
-use portcullis_wire::jsonrpc::{Id, Message, peek};
+use portcullis_wire::jsonrpc::{Message, peek};
 use portcullis_wire::mcp::headers::SESSION_ID;
 use portcullis_wire::mcp::{INITIALIZE, INITIALIZED};
 use tokio::time::timeout;
 
 use super::answer::Pending;
 use super::failure::Failure;
+use super::request::Mirrored;
 use super::{Sent, Shared};
 
 /// How long the end of a session may take to be told.
@@ -27,6 +28,13 @@ pub(super) struct Session {
     /// The client's first messages, to open another session with.
     pub(super) hello: Option<Bytes>,
     pub(super) initialized: Option<Bytes>,
+}
+
+/// What a server says of a session that is opened.
+#[derive(Debug, Default)]
+pub(super) struct Opened {
+    pub(super) id: Option<HeaderValue>,
+    pub(super) version: Option<String>,
 }
 
 impl Session {
@@ -52,32 +60,46 @@ impl Shared {
         let Ok(Message::Request { id, .. }) = peek(&hello) else {
             return Err(lost("its first message is no request"));
         };
-        let opening = |body: &Bytes, method: &str, asked: Vec<Id>| Sent {
-            body: body.clone(),
+        let first = Sent {
+            body: hello,
             mirrored: None,
-            asked,
-            method: Some(method.to_owned()),
+            asked: vec![id.clone()],
+            method: Some(INITIALIZE.to_owned()),
         };
-        let first = opening(&hello, INITIALIZE, vec![id.clone()]);
-        let mut pending =
-            Pending { kept: Some(Vec::new()), ..Pending::new(vec![id], first.method.clone(), false) };
+        let mut pending = Pending {
+            kept: Some(Vec::new()),
+            again: Some(Opened::default()),
+            ..Pending::new(vec![id], first.method.clone(), false)
+        };
         let opened = async {
             let answered = self.send(&first).await?;
             self.answered(answered, &mut pending, &first).await
         };
         // What goes wrong is not the outcome of the call for which the session is opened.
         opened.await.map_err(|failure| lost(&failure.to_string()))?;
-        self.session().initialized = Some(initialized.clone());
-        if self.session().version != before.version {
+        let Opened { id, version } = pending.again.unwrap_or_default();
+        if version != before.version {
             return Err(lost("it speaks another revision now; start the gate again"));
         }
-        let second = opening(&initialized, INITIALIZED, Vec::new());
+        let mirrored = Mirrored::of_session(version.as_deref(), id.as_ref())?;
+        let second = Sent {
+            body: initialized.clone(),
+            mirrored: Some(mirrored),
+            asked: Vec::new(),
+            method: Some(INITIALIZED.to_owned()),
+        };
         let mut pending = Pending::new(Vec::new(), second.method.clone(), false);
         let told = async {
             let answered = self.send(&second).await?;
             self.answered(answered, &mut pending, &second).await
         };
         told.await.map_err(|failure| lost(&failure.to_string()))?;
+        {
+            // Only now, so that no other request comes into it before.
+            let mut session = self.session();
+            session.begin(id, first.body);
+            (session.version, session.initialized) = (version, Some(initialized));
+        }
         self.reopened.notify_waiters();
         tracing::warn!(
             "the server did not know the session any more; another one was opened, which is subscribed to no resources"

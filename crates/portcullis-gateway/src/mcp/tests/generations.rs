@@ -1,9 +1,12 @@
 //! A client of one generation and a server of the other, through the gate: each call is judged once as the client made it,
 //! and carried out once.
 
+use std::sync::Mutex;
+use std::time::Instant;
+
 use portcullis_wire::mcp::V_2026_07_28;
 
-use super::remote::{Far, Server, json_answer, stream, with_head};
+use super::remote::{Far, Server, Step, json_answer, stream, with_head};
 use super::*;
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"old","version":"1"}}}"#;
@@ -211,4 +214,133 @@ async fn a_session_that_is_opened_again_is_listened_to_again() {
         "{heard:?}"
     );
     far.leave().await;
+}
+
+/// A client without sessions that can be asked, before a server on standard input and output that knows sessions only.
+async fn before_sessions(answer: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static) -> Stage {
+    let mut stage = stage(answer).await;
+    stage.client.send(&stateless(1, "server/discover", json!({}))).await;
+    stage.server.next().await;
+    stage.server.send(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#).await;
+    let opened = stage.server.json().await;
+    assert_eq!(opened["method"], "initialize");
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}});
+    stage.server.send(&result(&opened["id"], &hello)).await;
+    assert_eq!(stage.server.json().await["method"], "notifications/initialized");
+    assert_eq!(stage.client.json().await["result"]["supportedVersions"], json!([V_2026_07_28]));
+    stage
+}
+
+#[tokio::test]
+async fn a_server_is_told_at_once_that_its_question_is_withheld() {
+    let mut stage = before_sessions(|path, body| {
+        let hostile = body["content"].as_str().is_some_and(|content| content.contains("password"));
+        if hostile { seen("withheld") } else { kind(path, body) }
+    })
+    .await;
+    let asks = stateless(2, "tools/call", json!({"name": "read_file", "arguments": {}})).replace(
+        r#""io.modelcontextprotocol/clientCapabilities":{}"#,
+        r#""io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}"#,
+    );
+    stage.client.send(&asks).await;
+    let made = stage.server.json().await;
+    let form = json!({"message": "Your password?", "requestedSchema": {}});
+    let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": form});
+    stage.server.send(&question.to_string()).await;
+    let refused = stage.client.json().await;
+    assert_eq!((&refused["id"], &refused["result"]["isError"]), (&json!(2), &json!(true)), "{refused}");
+    assert!(refused["result"].get("requestState").is_none());
+    let told = stage.server.json().await;
+    assert_eq!((&told["id"], &told["error"]["code"]), (&json!("q"), &json!(-32603)), "{told}");
+    let cancelled = stage.server.json().await;
+    assert_eq!(
+        (&cancelled["method"], &cancelled["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &made["id"])
+    );
+    // The next call, and its harmless question, go their way.
+    stage.client.send(&asks.replace("\"id\":2", "\"id\":3")).await;
+    stage.server.json().await;
+    stage.server.send(&question.to_string().replace("Your password?", "Which?")).await;
+    let asked = stage.client.json().await;
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    stage.leave().await.0.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_that_is_not_translated_is_not_recorded_as_the_servers_error() {
+    let mut stage = before_sessions(kind).await;
+    let params = json!({"name": "read_file", "arguments": {}, "requestState": "portcullis-waits-9"});
+    stage.client.send(&stateless(2, "tools/call", params)).await;
+    let refused = stage.client.json().await;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(2), &json!(-32602)), "{refused}");
+    assert_eq!(refused["error"]["data"]["class"], "not_translated");
+    // An error that the server does answer is its own.
+    stage.client.send(&stateless(3, "tools/call", json!({"name": "read_file", "arguments": {}}))).await;
+    let made = stage.server.json().await;
+    stage
+        .server
+        .send(
+            &json!({"jsonrpc": "2.0", "id": made["id"], "error": {"code": 7, "message": "disk full"}})
+                .to_string(),
+        )
+        .await;
+    assert_eq!(stage.client.json().await["error"]["message"], "disk full");
+    let daemon = stage.leave().await.1.unwrap();
+    let told: Vec<Value> = daemon.asked("/told");
+    assert!(!told.iter().any(|told| told["content"].as_str().unwrap().contains("requestState")), "{told:?}");
+    let outcomes = daemon.asked("/outcomes");
+    let said: Vec<_> = outcomes.iter().map(|outcome| (&outcome["status"], &outcome["content"])).collect();
+    assert_eq!(said, [(&json!("not-executed"), &Value::Null), (&json!("error"), &json!("disk full"))]);
+}
+
+/// A session that is opened again is used by nobody before the server was told that its client knows it.
+#[tokio::test]
+async fn nobody_uses_a_session_that_is_not_open_yet() {
+    const OPENS: Duration = Duration::from_millis(300);
+    let times: Arc<Mutex<(Option<Instant>, Vec<Duration>)>> = Arc::default();
+    let seen = Arc::clone(&times);
+    let (server, url) = Server::start(move |got, number| {
+        let (id, second) = (&got.body["id"], got.header("mcp-session-id") == Some("second"));
+        match got.body["method"].as_str() {
+            Some("initialize") => {
+                let of = if number == 1 { "first" } else { "second" };
+                with_head(
+                    "200 OK",
+                    &format!("content-type: application/json\r\nmcp-session-id: {of}\r\n"),
+                    &result(id, &json!({"protocolVersion": "2025-11-25", "capabilities": {}})),
+                )
+            }
+            Some("notifications/initialized") if second => {
+                seen.lock().unwrap().0 = Some(Instant::now());
+                let late = Step::Wait(u64::try_from(OPENS.as_millis()).unwrap());
+                [late].into_iter().chain(with_head("202 Accepted", "", "")).collect()
+            }
+            Some("notifications/initialized") => with_head("202 Accepted", "", ""),
+            Some(_) if second => {
+                let mut seen = seen.lock().unwrap();
+                let since = seen.0.map_or(Duration::ZERO, |at| at.elapsed());
+                seen.1.push(since);
+                json_answer(&result(id, &json!({"content": []})))
+            }
+            Some(_) => with_head("404 Not Found", "", ""),
+            None => with_head("405 Method Not Allowed", "", ""),
+        }
+    })
+    .await;
+    let mut far = Far::stage(&url, PATIENCE).await;
+    far.client.send(HELLO).await;
+    far.client.json().await;
+    far.client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    far.client.send(&call("1", "read_file")).await;
+    while server.got("notifications/initialized").len() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    far.client.send(&call("2", "read_file")).await;
+    let mut ids = [far.client.json().await["id"].clone(), far.client.json().await["id"].clone()];
+    ids.sort_by_key(Value::as_u64);
+    assert_eq!(ids, [json!(1), json!(2)]);
+    far.leave().await;
+    let used = times.lock().unwrap().1.clone();
+    assert!(used.len() == 2 && used.iter().all(|since| *since >= OPENS), "{used:?}");
+    assert_eq!(server.got("initialize").len(), 2);
 }

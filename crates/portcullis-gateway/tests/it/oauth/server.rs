@@ -39,6 +39,10 @@ pub(crate) struct Script {
     pub(crate) no_rotation: bool,
     /// The scopes that the MCP server wants of a token.
     pub(crate) wants_scope: Option<String>,
+    /// The client id metadata document that is hosted at its `client_id`. Redirect addresses compare letter by letter.
+    pub(crate) document: Option<Value>,
+    /// What the revocation endpoint answers instead: a whole answer of HTTP.
+    pub(crate) revocation_answer: Option<String>,
 }
 
 #[derive(Default)]
@@ -139,6 +143,12 @@ impl Server {
         state.seen.iter().filter(|(seen, _)| seen == path).map(|(_, sent)| sent.clone()).collect()
     }
 
+    /// How many access and refresh tokens are in use.
+    pub(crate) fn living(&self) -> (usize, usize) {
+        let state = self.state.lock().unwrap();
+        (state.access.len(), state.refresh.len())
+    }
+
     /// The metadata of the resource are not believed any more, and neither is any token.
     pub(crate) fn revoke_access(&self) {
         self.state.lock().unwrap().access.clear();
@@ -214,6 +224,7 @@ impl Server {
             ("GET", "/jwks") => json_answer(200, &published(&state.keys)),
             ("GET", "/authorize") => self.authorize(&mut state, &request.query),
             ("POST", "/token") => self.tokens(&mut state, request),
+            ("POST", "/revoke") => revoked(&mut state, request),
             ("POST", "/register") => json_answer(201, &json!({ "client_id": "registered" })),
             (_, "/mcp") => self.resource(&state, request),
             _ => answer(404, "", "{}"),
@@ -227,6 +238,7 @@ impl Server {
             "authorization_endpoint": format!("{url}/authorize"),
             "token_endpoint": format!("{url}/token"),
             "registration_endpoint": format!("{url}/register"),
+            "revocation_endpoint": format!("{url}/revoke"),
             "jwks_uri": format!("{url}/jwks"),
             "code_challenge_methods_supported": ["S256"],
             "token_endpoint_auth_methods_supported": ["client_secret_basic", "none"],
@@ -238,6 +250,9 @@ impl Server {
 
     /// The person says yes at once.
     fn authorize(&self, state: &mut State, query: &HashMap<String, String>) -> String {
+        if query["client_id"].starts_with("https://") && !is_in_document(state, query) {
+            return answer(400, "", "invalid client");
+        }
         state.next += 1;
         let code = format!("code-{}", state.next);
         state.codes.insert(code.clone(), query.clone());
@@ -251,7 +266,11 @@ impl Server {
     }
 
     fn tokens(&self, state: &mut State, request: &Request) -> String {
-        let sent = form(&request.body);
+        let mut sent = form(&request.body);
+        if let Some(basic) = request.authorization.as_deref().and_then(|value| value.strip_prefix("Basic ")) {
+            let shown = String::from_utf8(STANDARD.decode(basic).unwrap()).unwrap();
+            sent.insert("client_id".to_owned(), shown.split(':').next().unwrap().to_owned());
+        }
         let refused =
             |error: &str| json_answer(400, &json!({ "error": error, "error_description": "s3cret words" }));
         let bound = match sent["grant_type"].as_str() {
@@ -326,6 +345,27 @@ impl Server {
         }
         json_answer(200, &json!({ "jsonrpc": "2.0", "id": 1, "result": {} }))
     }
+}
+
+/// Whether the client is the one of the document, and the browser comes back where that says.
+fn is_in_document(state: &State, query: &HashMap<String, String>) -> bool {
+    let Some(document) = &state.script.document else { return false };
+    let back = document["redirect_uris"].as_array().unwrap();
+    document["client_id"] == query["client_id"] && back.contains(&json!(query["redirect_uri"]))
+}
+
+/// Takes a token back that was issued to the client (RFC 7009); one that is not known is not an error.
+fn revoked(state: &mut State, request: &Request) -> String {
+    if let Some(scripted) = &state.script.revocation_answer {
+        return scripted.clone();
+    }
+    let sent = form(&request.body);
+    if !sent.contains_key("client_id") && request.authorization.is_none() {
+        return json_answer(401, &json!({ "error": "invalid_client" }));
+    }
+    state.access.remove(&sent["token"]);
+    state.refresh.remove(&sent["token"]);
+    answer(200, "", "")
 }
 
 /// Whether who redeems a code is who asked for it (RFC 7636), for the same address and resource.

@@ -16,43 +16,43 @@ use url::Url;
 use super::server::{CLIENT_SECRET, Script, Server, answer};
 
 /// A state folder, and the server.
-struct Place {
+pub(super) struct Place {
     folder: tempfile::TempDir,
-    home: Home,
-    server: Server,
+    pub(super) home: Home,
+    pub(super) server: Server,
 }
 
 impl Place {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(&folder.path().join("home")).unwrap();
         std::fs::create_dir_all(home.path()).unwrap();
         Self { folder, home, server: Server::start().await }
     }
 
-    fn write(&self, path: &Path, text: &str) {
+    pub(super) fn write(&self, path: &Path, text: &str) {
         std::fs::write(path, text).unwrap();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
 
     /// An entry of `upstreams.toml` for the server.
-    fn settings(&self, more: &str) {
+    pub(super) fn settings(&self, more: &str) {
         let text = format!("[[upstream]]\nname = 'up'\nurl = '{}'\n{more}\n", self.server.mcp());
         self.write(&self.home.upstreams_toml(), &text);
     }
 
-    fn auth(&self) -> UpstreamAuth {
+    pub(super) fn auth(&self) -> UpstreamAuth {
         UpstreamAuth::new(&self.home, "up", Url::parse(&self.server.mcp()).unwrap()).unwrap()
     }
 
-    fn secret(&self, text: &str) -> String {
+    pub(super) fn secret(&self, text: &str) -> String {
         let file = self.folder.path().join("secret");
         self.write(&file, text);
         file.display().to_string()
     }
 
     /// A login in which the person agrees at once. Gives the address that was visited, and the one that came back.
-    async fn login(&self, change: impl FnOnce(&mut Login)) -> Result<(Url, Option<Url>), String> {
+    pub(super) async fn login(&self, change: impl FnOnce(&mut Login)) -> Result<(Url, Option<Url>), String> {
         let mut wanted = Login {
             name: "up".to_owned(),
             url: Some(Url::parse(&self.server.mcp()).unwrap()),
@@ -82,13 +82,13 @@ impl Place {
         done.map(|()| (seen.0.unwrap(), seen.1)).map_err(|error| error.to_string())
     }
 
-    fn stored(&self) -> Value {
+    pub(super) fn stored(&self) -> Value {
         serde_json::from_str(&std::fs::read_to_string(self.home.upstreams().join("up.json")).unwrap())
             .unwrap()
     }
 
     /// The login as it is kept, with its access token at its end.
-    fn age(&self) {
+    pub(super) fn age(&self) {
         let mut kept = self.stored();
         kept["expires_at_s"] = json!(1);
         self.write(&self.home.upstreams().join("up.json"), &kept.to_string());
@@ -110,7 +110,7 @@ async fn get(url: &Url) -> (u16, String) {
 }
 
 /// A request to the MCP server as a transport makes it: with the header, and once more where that may help.
-async fn call(auth: &UpstreamAuth, server: &Server) -> Result<u16, AuthError> {
+pub(super) async fn call(auth: &UpstreamAuth, server: &Server) -> Result<u16, AuthError> {
     let used = auth.authorization().await?;
     let (status, challenge) = post(&server.mcp(), used.as_ref()).await;
     if status == 200 || auth.challenged(status, &challenge, used.as_ref()).await? == Retry::No {
@@ -460,7 +460,7 @@ async fn a_stolen_code_cannot_be_redeemed_without_the_verifier() {
 async fn what_there_is_is_listed_and_forgotten() {
     let place = Place::new().await;
     assert_eq!(standings(&place.home), Ok(Vec::new()));
-    assert_eq!(logout(&place.home, "up").await, Ok(false));
+    assert_eq!(logout(&place.home, "up").await, Ok(None));
     assert!(logout(&place.home, "../up").await.is_err());
     place.settings("[upstream.oauth]\nclient_id = 'known'");
     assert_eq!(standings(&place.home).unwrap()[0].state, "login-needed");
@@ -475,7 +475,7 @@ async fn what_there_is_is_listed_and_forgotten() {
     assert_eq!(standings(&place.home).unwrap()[0].state, "renewable");
     let auth = place.auth();
     assert!(auth.authorization().await.unwrap().is_some());
-    assert_eq!(logout(&place.home, "up").await, Ok(true));
+    assert!(logout(&place.home, "up").await.unwrap().is_some());
     assert!(auth.authorization().await.is_err(), "at once");
     // A damaged file is named, and nothing of it is said.
     place.write(&place.home.upstreams().join("up.json"), "{\"access_token\": \"s3cret\", ");

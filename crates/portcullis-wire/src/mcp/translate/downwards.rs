@@ -5,12 +5,14 @@
 //!   makes the call again with the answer, the server gets that, and the call goes on where it was. Nothing is done twice.
 //! - Changes that the session tells are told to the subscriptions that want them.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
+use portcullis_core::event::OutcomeStatus;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::edit::{edited, with_meta, with_result};
+use super::said::Said;
 use super::{Loss, OWN, STATELESS_META, Turn, check_id};
 use crate::fields;
 use crate::jsonrpc::{
@@ -18,12 +20,12 @@ use crate::jsonrpc::{
     result_response,
 };
 use crate::mcp::elicitation::ELICITATION_CREATE;
-use crate::mcp::replace::{CANCELLED_ID, replace_at};
+use crate::mcp::replace::{CANCELLED_ID, replace_at, value_at};
 use crate::mcp::{
-    CANCELLED, DISCOVER, INITIALIZE, LOG_MESSAGE, META_CLIENT_CAPABILITIES, META_LOG_LEVEL, META_SERVER_INFO,
-    META_SUBSCRIPTION, PING, PROMPTS_GET, RESOURCES_READ, RESOURCES_SUBSCRIBE, RESOURCES_UNSUBSCRIBE,
-    RESOURCES_UPDATED, ROOTS_LIST, SAMPLING_CREATE, SET_LEVEL, SUBSCRIPTIONS_ACKNOWLEDGED,
-    SUBSCRIPTIONS_LISTEN, TOOLS_CALL, TOOLS_LIST, V_2026_07_28, cancelled_request,
+    CANCELLED, DISCOVER, INITIALIZE, LOG_MESSAGE, META_SERVER_INFO, META_SUBSCRIPTION, PING, PROMPTS_GET,
+    RESOURCES_READ, RESOURCES_SUBSCRIBE, RESOURCES_UNSUBSCRIBE, RESOURCES_UPDATED, ROOTS_LIST,
+    SAMPLING_CREATE, SET_LEVEL, SUBSCRIPTIONS_ACKNOWLEDGED, SUBSCRIPTIONS_LISTEN, TOOLS_CALL, TOOLS_LIST,
+    V_2026_07_28, cancelled_request,
 };
 
 /// Calls that wait for an answer of the client; the oldest is given up for a new one.
@@ -35,6 +37,8 @@ const RESOURCES_MAX: usize = 256;
 const INPUT: &str = "input";
 /// How the state of a call begins that waits.
 const STATE: &str = "portcullis-waits-";
+/// What a server is told whose question is not gone on with.
+const UNANSWERED: &str = "the client did not answer";
 /// Codes that revisions without sessions no longer have.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 const URL_ELICITATION_REQUIRED: i64 = -32042;
@@ -232,7 +236,7 @@ impl Downwards {
         };
         let Some(open) = self.open.get_mut(&at) else { return refused(unknown) };
         if open.method != method || open.said.as_ref() != Some(&said.call) {
-            let given_up = self.give_up(&at);
+            let given_up = self.give_up(&at, UNANSWERED);
             return given_up.and(refused(unknown));
         }
         open.client = id_raw.to_owned();
@@ -265,19 +269,32 @@ impl Downwards {
         match self.parked.len() > PARKED_MAX {
             true => {
                 let oldest = self.parked.pop_front();
-                oldest.map_or_else(Turn::nothing, |(_, at)| self.give_up(&at)).and(turn)
+                oldest.map_or_else(Turn::nothing, |(_, at)| self.give_up(&at, UNANSWERED)).and(turn)
             }
             false => turn,
         }
     }
 
     /// A call that waited is not gone on with: the server gets no answer.
-    fn give_up(&mut self, at: &Id) -> Turn {
+    fn give_up(&mut self, at: &Id, why: &str) -> Turn {
         let Some(open) = self.open.remove(at) else { return Turn::nothing() };
-        let why = "the client did not answer";
         let to_server =
             open.questions.iter().map(|(id, _)| error_response(Some(id), INTERNAL_ERROR, why, None));
         Turn { to_server: to_server.collect(), ..Turn::default() }
+    }
+
+    /// The client was not told what a call asks, and cannot come back to it: the server is told at once, and that nobody
+    /// waits for the call any more.
+    pub(super) fn withheld(&mut self, line: &[u8]) -> Turn {
+        let state = value_at(line, &["result", "requestState"]).ok().flatten().and_then(fields::string);
+        let place = self.parked.iter().position(|(parked, _)| state.as_deref() == Some(parked));
+        let Some((_, at)) = place.and_then(|place| self.parked.remove(place)) else { return Turn::nothing() };
+        let given_up = self.give_up(&at, "the gate withholds this from the client");
+        let Some(at) = written(&at) else { return given_up };
+        let cancelled = format!(
+            r#"{{"jsonrpc":"2.0","method":"{CANCELLED}","params":{{"requestId":{at},"reason":"withheld"}}}}"#
+        );
+        given_up.and(Turn::server(cancelled.into_bytes()))
     }
 
     fn listen(&mut self, id: Id, id_raw: &RawValue, params: Option<&RawValue>) -> Turn {
@@ -405,13 +422,21 @@ impl Downwards {
         let open = self.open.remove(id)?;
         let Ok(Message::Response { error, .. }) = peek(line) else { return None };
         let told = match error {
+            Some(error) if code_of(error) == Some(URL_ELICITATION_REQUIRED) => {
+                let why = "the server wants its user to open an address first, which has no counterpart in the revision that the client speaks";
+                let asks = OutcomeStatus::InputRequired;
+                return Some(Turn::ended(Some(&open.client), INTERNAL_ERROR, why, asks));
+            }
             Some(error) => Ok(error_of(&open.client, error)),
             None => with_result(line, &open.client, |result| completed(&open.method, result)),
         };
-        Some(Turn::client(told.unwrap_or_else(|error| {
-            let why = format!("the server's answer cannot be read: {error}");
-            error_response(Some(&open.client), INTERNAL_ERROR, &why, None)
-        })))
+        Some(told.map_or_else(
+            |error| {
+                let why = format!("the server's answer cannot be read: {error}");
+                Turn::ended(Some(&open.client), INTERNAL_ERROR, &why, OutcomeStatus::Unknown)
+            },
+            Turn::client,
+        ))
     }
 
     /// The server asks the client, on behalf of the call that it works on.
@@ -490,50 +515,6 @@ impl Downwards {
     }
 }
 
-/// What a request says that matters here.
-#[derive(Debug, Default)]
-struct Said {
-    /// Its parameters, without what a retry adds.
-    call: Value,
-    level: Option<String>,
-    /// What the client can be asked.
-    can: Vec<&'static str>,
-    state: Option<String>,
-    /// Answers to what was asked, as written.
-    answers: BTreeMap<String, String>,
-}
-
-impl Said {
-    fn of(params: &RawValue) -> Result<Self, fields::FieldError> {
-        let [meta, state, answers] =
-            fields::read(params.get(), &["_meta", "requestState", "inputResponses"])?;
-        let [level, capabilities] = match fields::present(meta) {
-            Some(meta) => fields::read(meta.get(), &[META_LOG_LEVEL, META_CLIENT_CAPABILITIES])?,
-            None => [None, None],
-        };
-        let capabilities = match fields::present(capabilities) {
-            Some(capabilities) => fields::read(capabilities.get(), &["elicitation", "sampling", "roots"])?,
-            None => [None; 3],
-        };
-        let methods = [ELICITATION_CREATE, SAMPLING_CREATE, ROOTS_LIST];
-        let can = methods.into_iter().zip(capabilities).filter(|(_, can)| fields::present(*can).is_some());
-        let answers = match fields::present(answers) {
-            Some(answers) => fields::read_with_rest::<0>(answers.get(), &[])?.1,
-            None => Vec::new(),
-        };
-        let call = edited(params.get(), &["_meta", "requestState", "inputResponses"], &[])?;
-        let call =
-            RawValue::from_string(call).map_err(|error| fields::FieldError::Json(error.to_string()))?;
-        Ok(Self {
-            call: fields::value(&call)?,
-            can: can.map(|(method, _)| method).collect(),
-            level: fields::present(level).map(|level| level.get().to_owned()),
-            state: state.and_then(fields::string).map(std::borrow::Cow::into_owned),
-            answers: answers.into_iter().map(|(name, answer)| (name, answer.get().to_owned())).collect(),
-        })
-    }
-}
-
 /// A result with what the client's revision has besides.
 fn completed(method: &str, result: &str) -> Result<String, fields::FieldError> {
     let known = fields::read(result, &["resultType", "ttlMs", "cacheScope"])?;
@@ -553,23 +534,15 @@ fn completed(method: &str, result: &str) -> Result<String, fields::FieldError> {
 
 /// An error with a code that the client's revision has.
 fn error_of(id: &RawValue, error: &RawValue) -> Vec<u8> {
-    let code = fields::read(error.get(), &["code"]).ok().and_then(|[code]| code);
-    let code = code.and_then(|code| code.get().parse::<i64>().ok());
-    let as_it_is = || format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, error.get()).into_bytes();
-    match code {
-        Some(RESOURCE_NOT_FOUND) => {
-            let code = INVALID_PARAMS.to_string();
-            edited(error.get(), &[], &[("code", &code)]).map_or_else(
-                |_| as_it_is(),
-                |error| format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into_bytes(),
-            )
-        }
-        Some(URL_ELICITATION_REQUIRED) => {
-            let why = "the server wants its user to open an address first, which has no counterpart in the revision that the client speaks";
-            error_response(Some(id), INTERNAL_ERROR, why, None)
-        }
-        _ => as_it_is(),
-    }
+    let changed = (code_of(error) == Some(RESOURCE_NOT_FOUND))
+        .then(|| edited(error.get(), &[], &[("code", &INVALID_PARAMS.to_string())]).ok());
+    let error = changed.flatten().unwrap_or_else(|| error.get().to_owned());
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into_bytes()
+}
+
+fn code_of(error: &RawValue) -> Option<i64> {
+    let [code] = fields::read(error.get(), &["code"]).ok()?;
+    code?.get().parse().ok()
 }
 
 /// Whether one of the resources is the one that changed, or one that it is a part of.

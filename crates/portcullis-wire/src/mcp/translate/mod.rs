@@ -11,12 +11,14 @@
 
 mod downwards;
 mod edit;
+mod said;
 mod subscriptions;
 mod upwards;
 
 use std::collections::HashMap;
 use std::time::Duration;
 
+use portcullis_core::event::OutcomeStatus;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -59,6 +61,8 @@ pub struct Turn {
     pub later: Option<(Duration, Id)>,
     /// Requests of the client that get no answer.
     pub lost: Vec<Loss>,
+    /// Requests of the client that the translation ends by itself.
+    pub ended: Vec<Ended>,
 }
 
 /// A request that gets no answer.
@@ -68,6 +72,15 @@ pub struct Loss {
     pub id: Id,
     /// Why, if it is another reason than the one that was reported.
     pub why: Option<String>,
+}
+
+/// A request that is not translated, or not to its end. No server has said so.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The error for the client, which repeats nothing that the server says.
+    pub line: Vec<u8>,
+    /// What is known of it if it is a call.
+    pub status: OutcomeStatus,
 }
 
 impl Turn {
@@ -84,8 +97,14 @@ impl Turn {
         Self::default()
     }
 
+    /// A request that the server was not sent.
     fn refused(id: Option<&RawValue>, code: i64, why: &str) -> Self {
-        Self::client(error_response(id, code, why, None))
+        Self::ended(id, code, why, OutcomeStatus::NotExecuted)
+    }
+
+    fn ended(id: Option<&RawValue>, code: i64, why: &str, status: OutcomeStatus) -> Self {
+        let line = error_response(id, code, why, Some(&json!({"class": "not_translated"})));
+        Self { ended: vec![Ended { line, status }], ..Self::default() }
     }
 
     fn and(mut self, more: Self) -> Self {
@@ -93,6 +112,7 @@ impl Turn {
         self.to_client.extend(more.to_client);
         self.later = self.later.or(more.later);
         self.lost.extend(more.lost);
+        self.ended.extend(more.ended);
         self
     }
 }
@@ -362,6 +382,15 @@ impl Translator {
     pub fn due(&mut self, call: &Id) -> Turn {
         match &mut self.era {
             Era::Up(translation) => translation.due(call),
+            _ => Turn::nothing(),
+        }
+    }
+
+    /// The client was not told what a server asks on behalf of a call, as `line` has it: nobody will answer it.
+    pub fn withheld(&mut self, line: &[u8]) -> Turn {
+        match &mut self.era {
+            Era::Down(translation) => translation.withheld(line),
+            // Otherwise the server is told by the answer to its request, or does not wait.
             _ => Turn::nothing(),
         }
     }

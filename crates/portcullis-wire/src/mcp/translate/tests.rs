@@ -1,5 +1,7 @@
 //! Both directions by whole conversations: what each side sends, and what the other one gets.
 
+mod ended;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -22,7 +24,11 @@ struct Done {
 
 fn done(turn: Option<Turn>, as_it_is: Value, from_client: bool) -> Done {
     match turn {
-        Some(turn) => Done { to_server: read(&turn.to_server), to_client: read(&turn.to_client) },
+        Some(turn) => {
+            let ended = turn.ended.into_iter().map(|ended| ended.line);
+            let to_client: Vec<_> = turn.to_client.into_iter().chain(ended).collect();
+            Done { to_server: read(&turn.to_server), to_client: read(&to_client) }
+        }
         None if from_client => Done { to_server: vec![as_it_is], to_client: vec![] },
         None => Done { to_server: vec![], to_client: vec![as_it_is] },
     }
@@ -243,7 +249,12 @@ fn each_request_of_a_session_says_who_asks() {
     let taken = between.answers(request("portcullis-again-1", "tools/list", json!({})));
     assert!(taken["error"]["message"].as_str().unwrap().contains("the gate's own"));
     let batch = between.0.client_says(b"[{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\"}]").unwrap();
-    assert!(read(&batch.to_client)[0]["error"]["message"].as_str().unwrap().contains("no batches"));
+    assert!(
+        done(Some(batch), json!({}), true).to_client[0]["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("no batches")
+    );
 }
 
 #[test]
@@ -293,7 +304,12 @@ fn a_call_whose_question_is_not_answered_fails_with_words() {
     between.server(result(7, needs("roots/list")));
     let told = between.client(error("portcullis-input-2", -1)).to_client;
     assert_eq!(told[0], note(CANCELLED, json!({"requestId": "portcullis-input-3"})));
-    assert!(told[1]["error"]["message"].as_str().unwrap().contains("did not give what the server needs"));
+    assert!(
+        told[1]["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("what the server needs for this was not given")
+    );
     assert_eq!(told[1]["id"], 7);
 
     between.sends(request(8, TOOLS_CALL, json!({"name": "t"})));
@@ -345,7 +361,7 @@ fn changes_are_told_by_subscriptions_of_the_translators_own() {
     // One that the client gives up before it is open is answered.
     between.sends(request(6, RESOURCES_SUBSCRIBE, json!({"uri": "file:///c"})));
     let ended = between.client(request(7, RESOURCES_UNSUBSCRIBE, json!({"uri": "file:///c"}))).to_client;
-    assert_eq!((&ended[0]["id"], &ended[1]["id"]), (&json!(6), &json!(7)));
+    assert_eq!((&ended[0]["id"], &ended[1]["id"]), (&json!(7), &json!(6)));
 
     between.sends(request(5, RESOURCES_SUBSCRIBE, json!({"uri": "file:///b"})));
     let refused = between.tells(error("portcullis-listen-5", -32602));

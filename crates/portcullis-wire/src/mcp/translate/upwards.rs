@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use portcullis_core::event::OutcomeStatus;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -15,9 +16,7 @@ use super::edit::{edited, with_meta, with_params};
 use super::subscriptions::{Subscription, changing_lists, subscription_ended};
 use super::{Loss, OWN, Turn, check_id};
 use crate::fields;
-use crate::jsonrpc::{
-    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, Message, error_response, peek, result_response,
-};
+use crate::jsonrpc::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, Message, peek, result_response};
 use crate::mcp::elicitation::ELICITATION_CREATE;
 use crate::mcp::replace::{ID, replace_at, value_at};
 use crate::mcp::{
@@ -272,7 +271,7 @@ impl Upwards {
         let Some(result) = result else {
             let why = error.and_then(|error| fields::read(error.get(), &["message"]).ok());
             let why = why.and_then(|[message]| message).and_then(fields::string).unwrap_or_default();
-            let why = format!("the client did not give what the server needs for this: {why}");
+            let why = format!("what the server needs for this was not given: {why}");
             return self.fail(&id, &why);
         };
         call.answers.insert(key, result.get().to_owned());
@@ -327,7 +326,8 @@ impl Upwards {
         let withdrawn = self.withdraw(id);
         let Some(call) = self.calls.remove(id) else { return withdrawn };
         let id_raw = value_at(&call.line, ID).ok().flatten();
-        withdrawn.and(Turn::client(error_response(id_raw, INTERNAL_ERROR, why, None)))
+        // The last that the server has said is that it needs something.
+        withdrawn.and(Turn::ended(id_raw, INTERNAL_ERROR, why, OutcomeStatus::InputRequired))
     }
 
     pub(super) fn server_says(&mut self, line: &[u8]) -> Option<Turn> {
