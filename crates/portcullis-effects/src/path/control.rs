@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use super::glob::{Component, Expansion, Secret, is_glob};
 
 /// Folders and files, in lower case.
-const CONTROL: [&[&str]; 42] = [
+const CONTROL: [&[&str]; 43] = [
     &[".git"],
     &[".githooks"],
     &[".husky"],
@@ -42,6 +42,7 @@ const CONTROL: [&[&str]; 42] = [
     &[".windsurf"],
     &[".windsurfrules"],
     &[".gemini"],
+    &[".qwen"],
     &[".codex"],
     &[".copilot"],
     &[".github", "hooks"],

@@ -30,7 +30,8 @@ use through::{Judged, LISTS_MAX, Mcp, Through, list_line, result_line};
 
 const PROJECT: &str = "/home/dev/shop";
 const HOME: &str = "/home/dev";
-const AGENTS: [&str; 6] = ["claude-code", "gemini-cli", "codex", "cursor", "copilot-cli", "opencode"];
+const AGENTS: [&str; 7] =
+    ["claude-code", "gemini-cli", "codex", "cursor", "copilot-cli", "opencode", "qwen-code"];
 /// Fewest rows of the table.
 const ROWS_MIN: usize = 200;
 /// How many rows are on their way at a time.

@@ -23,6 +23,7 @@ mod copilot_cli;
 mod cursor;
 mod gemini_cli;
 mod opencode;
+mod qwen_code;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -60,6 +61,8 @@ pub enum Agent {
     CopilotCli,
     /// OpenCode.
     OpenCode,
+    /// Qwen Code.
+    QwenCode,
 }
 
 /// What an agent puts in the place of a tool's result.
@@ -75,8 +78,15 @@ pub enum Replaces {
 
 impl Agent {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::ClaudeCode, Self::GeminiCli, Self::Codex, Self::Cursor, Self::CopilotCli, Self::OpenCode];
+    pub const ALL: [Self; 7] = [
+        Self::ClaudeCode,
+        Self::GeminiCli,
+        Self::Codex,
+        Self::Cursor,
+        Self::CopilotCli,
+        Self::OpenCode,
+        Self::QwenCode,
+    ];
 
     /// The word on the command line.
     #[must_use]
@@ -88,6 +98,7 @@ impl Agent {
             Self::Cursor => "cursor",
             Self::CopilotCli => "copilot-cli",
             Self::OpenCode => "opencode",
+            Self::QwenCode => "qwen-code",
         }
     }
 
@@ -101,6 +112,7 @@ impl Agent {
             Self::Cursor => "Cursor",
             Self::CopilotCli => "Copilot CLI",
             Self::OpenCode => "OpenCode",
+            Self::QwenCode => "Qwen Code",
         }
     }
 
@@ -118,6 +130,7 @@ impl Agent {
             Self::Cursor => &cursor::SHAPE,
             Self::CopilotCli => &copilot_cli::SHAPE,
             Self::OpenCode => &opencode::SHAPE,
+            Self::QwenCode => &qwen_code::SHAPE,
         }
     }
 
@@ -145,7 +158,7 @@ impl Agent {
     /// Whether a call can be made with other arguments, and its outcome still be known as that of the call.
     #[must_use]
     pub const fn changes_arguments(self) -> bool {
-        !matches!(self, Self::GeminiCli | Self::CopilotCli)
+        !matches!(self, Self::GeminiCli | Self::CopilotCli | Self::QwenCode)
     }
 
     /// Whether a hook can keep a prompt from the agent.
@@ -161,7 +174,7 @@ impl Agent {
             Self::ClaudeCode if call.is_mcp() && !failed => Replaces::Value,
             Self::Cursor if call.is_mcp() && !failed => Replaces::Text,
             Self::CopilotCli if !failed => Replaces::Text,
-            Self::ClaudeCode | Self::Cursor | Self::CopilotCli => Replaces::Nothing,
+            Self::ClaudeCode | Self::Cursor | Self::CopilotCli | Self::QwenCode => Replaces::Nothing,
             Self::GeminiCli | Self::Codex | Self::OpenCode => Replaces::Text,
         }
     }
@@ -177,9 +190,11 @@ impl Agent {
             Self::Cursor => cursor::fields(&answer),
             Self::CopilotCli => copilot_cli::fields(&answer),
             Self::OpenCode => opencode::fields(&answer),
+            Self::QwenCode => qwen_code::fields(&answer, event),
         };
         // The others have no words for it.
-        if let (Some(note), Self::ClaudeCode | Self::GeminiCli | Self::Codex) = (note, self) {
+        if let (Some(note), Self::ClaudeCode | Self::GeminiCli | Self::Codex | Self::QwenCode) = (note, self)
+        {
             fields.insert("systemMessage".to_owned(), note.into());
         }
         Value::Object(fields).to_string()

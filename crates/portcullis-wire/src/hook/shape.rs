@@ -84,6 +84,8 @@ pub(super) enum Kind {
     SessionStart,
     SessionEnd,
     Prompt,
+    /// The user said something if the event tells it; else the agent goes on with what it has.
+    Submitted,
     /// A call is about to be made.
     Before,
     /// A call was made.
@@ -183,6 +185,7 @@ impl Shape {
                     said.ok_or(HookError::Missing { field: names.prompt, expected: "what the user said" })?,
                 )
             }
+            Some(Kind::Submitted) => said(prompt).map_or(HookEvent::Other, HookEvent::Prompt),
             Some(Kind::Before) => HookEvent::PreToolUse(call()?),
             Some(Kind::After) => match (self.answered)(response) {
                 (response, false) => HookEvent::PostToolUse(call()?, response),

@@ -177,6 +177,28 @@ static OPENCODE: Place = Place {
     besides: Some("OpenCode reads its plugins when it starts"),
 };
 
+static QWEN_CODE: Place = Place {
+    project: ".qwen/settings.json",
+    local: None,
+    user: ".qwen/settings.json",
+    variable: None,
+    events: &[
+        ("PreToolUse", true),
+        ("PostToolUse", true),
+        ("PostToolUseFailure", true),
+        ("UserPromptSubmit", true),
+        ("PermissionDenied", false),
+        ("SessionStart", false),
+        ("SessionEnd", false),
+        ("Stop", false),
+    ],
+    version: None,
+    own_file: false,
+    programs: &["qwen"],
+    folder: ".qwen",
+    besides: Some("Qwen Code runs hooks of a project in folders that it trusts"),
+};
+
 pub(super) fn place(agent: Agent) -> &'static Place {
     match agent {
         Agent::ClaudeCode => &CLAUDE_CODE,
@@ -185,6 +207,7 @@ pub(super) fn place(agent: Agent) -> &'static Place {
         Agent::Cursor => &CURSOR,
         Agent::CopilotCli => &COPILOT_CLI,
         Agent::OpenCode => &OPENCODE,
+        Agent::QwenCode => &QWEN_CODE,
     }
 }
 
@@ -245,6 +268,19 @@ pub(super) fn entry(agent: Agent, event: &str, blocks: bool, command: &str) -> V
             match event {
                 "BeforeTool" | "AfterTool" => json!({"matcher": "*", "hooks": [hook]}),
                 _ => json!({ "hooks": [hook] }),
+            }
+        }
+        Agent::QwenCode => {
+            let mut hook = json!({
+                "name": "portcullis", "type": "command", "command": command, "timeout": TIMEOUT_S * 1000,
+            });
+            if blocks {
+                // A hook that dies, is slow or is not understood is a denial then.
+                hook["failMode"] = "closed".into();
+            }
+            match event {
+                "UserPromptSubmit" | "SessionStart" | "SessionEnd" | "Stop" => json!({ "hooks": [hook] }),
+                _ => json!({"matcher": "*", "hooks": [hook]}),
             }
         }
         Agent::Cursor => json!({"command": command, "timeout": TIMEOUT_S, "failClosed": blocks}),

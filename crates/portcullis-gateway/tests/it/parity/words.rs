@@ -60,6 +60,15 @@ fn own(agent: &str, action: &Action) -> Option<(&'static str, Value)> {
             ("Edit", &[("file_path", "path"), ("old_string", "old_str"), ("new_string", "new_str")])
         }
         ("copilot-cli", "ApplyPatch") => ("Edit", &[("patch", "input")]),
+        ("qwen-code", "Bash") => ("run_shell_command", &[]),
+        ("qwen-code", "Read") => ("read_file", &[]),
+        ("qwen-code", "Write") => ("write_file", &[]),
+        ("qwen-code", "Edit") => ("edit", &[]),
+        ("qwen-code", "Glob") => ("glob", &[]),
+        ("qwen-code", "Grep") => ("grep_search", &[]),
+        ("qwen-code", "LS") => ("list_directory", &[]),
+        ("qwen-code", "WebFetch") => ("web_fetch", &[]),
+        ("qwen-code", "WebSearch") => ("web_search", &[]),
         ("opencode", "Bash") => ("bash", &[]),
         ("opencode", "Read") => ("read", &[("file_path", "filePath")]),
         ("opencode", "Write") => ("write", &[("file_path", "filePath")]),
@@ -89,7 +98,7 @@ pub(super) fn theirs(agent: &str, action: &Action) -> Result<Call, &'static str>
     let named = |tool: String, server| Call { tool, arguments: action.arguments.clone(), server };
     if let Some((server, tool)) = action.tool.strip_prefix("mcp__").and_then(|name| name.split_once("__")) {
         return match agent {
-            "claude-code" | "codex" | "copilot-cli" => Ok(named(action.tool.clone(), None)),
+            "claude-code" | "codex" | "copilot-cli" | "qwen-code" => Ok(named(action.tool.clone(), None)),
             "gemini-cli" => {
                 let context = json!({"server_name": server, "tool_name": tool});
                 Ok(named(format!("mcp_{server}_{tool}"), Some(context)))
@@ -122,7 +131,11 @@ fn names(agent: &str) -> [&'static str; 4] {
 /// A prompt, as an agent tells it.
 pub(super) fn prompt(agent: &str, session: &str, text: &str) -> String {
     let [field, name, ..] = names(agent);
-    json!({field: session, "hook_event_name": name, "cwd": PROJECT, "prompt": text}).to_string()
+    let mut event = json!({field: session, "hook_event_name": name, "cwd": PROJECT, "prompt": text});
+    if agent == "qwen-code" {
+        event["submitted_prompt"] = text.into();
+    }
+    event.to_string()
 }
 
 /// The event before a call, as an agent tells it.

@@ -43,7 +43,7 @@ fn named_with_id(tool: &str, arguments: Value) -> Value {
     json!({"tool_name": tool, "tool_input": arguments, "tool_use_id": "call_9"})
 }
 
-const AGENTS: [Agent; 5] = [
+const AGENTS: [Agent; 6] = [
     Agent {
         id: "gemini-cli",
         session: "session_id",
@@ -111,6 +111,21 @@ const AGENTS: [Agent; 5] = [
         denied: |answer| text(answer, "/reason").filter(|_| answer["decision"] == "deny"),
         shown: |answer| text(answer, "/shown"),
         allowed: "{}",
+    },
+    Agent {
+        id: "qwen-code",
+        session: "session_id",
+        prompt: "UserPromptSubmit",
+        events: ["PreToolUse", "PostToolUse"],
+        shell: "run_shell_command",
+        call: named_with_id,
+        result: |text| json!({ "tool_response": {"llmContent": text} }),
+        denied: |answer| {
+            let denies = answer["hookSpecificOutput"]["permissionDecision"] == "deny";
+            text(answer, "/hookSpecificOutput/permissionDecisionReason").filter(|_| denies)
+        },
+        shown: |_| None,
+        allowed: r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Portcullis permits it"}}"#,
     },
 ];
 
