@@ -8,14 +8,17 @@
 
 use serde_json::{Map, Value};
 
-use super::answer::{object, reason};
-use super::shape::{Kind, Names, Shape, any_response, as_it_is, known};
+use super::answer::{beside, blocked, object};
+use super::shape::{Kind, Names, Powers, Shape, any_response, as_it_is, known};
 use super::{Agent, Answer, Decision, HookEvent, claude_code};
 
 static NAMES: Names = Names { prompt: "submitted_prompt", ..Names::CLAUDE };
 
 pub(super) static SHAPE: Shape = Shape {
     agent: Agent::QwenCode,
+    id: "qwen-code",
+    name: "Qwen Code",
+    powers: Powers { withholds_prompts: true, shows_notes: true, ..Powers::NONE },
     names: &NAMES,
     events: &[
         ("SessionStart", Kind::SessionStart),
@@ -56,25 +59,20 @@ pub(super) static SHAPE: Shape = Shape {
     ],
     adapt: as_it_is,
     answered: any_response,
+    fields,
 };
 
-pub(super) fn fields(answer: &Answer, event: &HookEvent) -> Map<String, Value> {
+fn fields(answer: &Answer, event: &HookEvent) -> Map<String, Value> {
     match answer {
         Answer::Nothing => Map::new(),
         Answer::Call(Decision::Allow(_)) => allowed(),
         Answer::Call(Decision::Deny(why) | Decision::Ask(why, _)) => {
             object([("hookSpecificOutput", claude_code::call(&Decision::Deny(why.clone())))])
         }
-        Answer::PromptBlocked(why) | Answer::GoOn(why) => {
-            object([("decision", "block".into()), ("reason", reason(why))])
-        }
+        Answer::PromptBlocked(why) | Answer::GoOn(why) => blocked(why),
         Answer::Result(result) => {
-            let Some(context) = result.context.as_ref().or(result.reason.as_ref()) else { return Map::new() };
             let failed = matches!(event, HookEvent::PostToolUseFailure(..));
-            let name = if failed { "PostToolUseFailure" } else { "PostToolUse" };
-            let output =
-                object([("hookEventName", name.into()), ("additionalContext", context.as_str().into())]);
-            object([("hookSpecificOutput", output.into())])
+            beside(result, if failed { "PostToolUseFailure" } else { "PostToolUse" })
         }
     }
 }
