@@ -10,6 +10,9 @@ pub fn project_variable(agent: Option<&str>) -> Option<&'static str> {
         None | Some("claude-code") => Some("CLAUDE_PROJECT_DIR"),
         Some("gemini-cli") => Some("GEMINI_PROJECT_DIR"),
         Some("cursor") => Some("CURSOR_PROJECT_DIR"),
+        Some("qwen-code") => Some("QWEN_PROJECT_DIR"),
+        Some("droid") => Some("FACTORY_PROJECT_DIR"),
+        Some("crush") => Some("CRUSH_PROJECT_DIR"),
         Some(_) => None,
     }
 }

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use super::glob::{Component, Expansion, Secret, is_glob};
 
 /// Folders and files, in lower case.
-const CONTROL: [&[&str]; 42] = [
+const CONTROL: [&[&str]; 51] = [
     &[".git"],
     &[".githooks"],
     &[".husky"],
@@ -42,6 +42,7 @@ const CONTROL: [&[&str]; 42] = [
     &[".windsurf"],
     &[".windsurfrules"],
     &[".gemini"],
+    &[".qwen"],
     &[".codex"],
     &[".copilot"],
     &[".github", "hooks"],
@@ -49,6 +50,14 @@ const CONTROL: [&[&str]; 42] = [
     &[".opencode"],
     &[".config", "opencode"],
     &["opencode.json"],
+    &[".factory"],
+    &[".kimi-code"],
+    &[".pi"],
+    &[".config", "crush"],
+    &["crush.json"],
+    &[".crush.json"],
+    &["crushrc"],
+    &[".crushrc"],
     &[".continue"],
     &[".roo"],
     &[".aider.conf.yml"],
@@ -60,7 +69,7 @@ const CONTROL: [&[&str]; 42] = [
 ];
 
 /// How their names begin.
-const BEGINNINGS: [char; 5] = ['.', 'd', 'g', 'l', 'o'];
+const BEGINNINGS: [char; 6] = ['.', 'c', 'd', 'g', 'l', 'o'];
 
 /// Files of those folders that people and agents write in the course of work, and that nothing acts on.
 const HARMLESS: [&[&str]; 4] = [
@@ -154,6 +163,9 @@ mod tests {
             "/p/.claude/worktrees",
             "/p/.claude/worktrees/a/.claude/settings.json",
             "/p/.vscode/tasks.json",
+            "/p/.factory/hooks.json",
+            "/home/u/.kimi-code/config.toml",
+            "/p/crush.json",
             "/p/sub/.envrc",
             "/home/u/.local/state/portcullis/ledger/x",
             "/srv/gate/gate.sock",

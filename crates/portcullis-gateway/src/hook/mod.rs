@@ -25,13 +25,13 @@
 
 mod door;
 mod install;
+mod reason;
 mod shown;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use portcullis_core::event::{Enforced, OutcomeStatus, Place};
-use portcullis_core::finding::{Finding, Span};
 use portcullis_core::id::{Digest, DigestBuilder, canonical_json};
 use portcullis_hook::limit::ANSWER_MAX;
 use portcullis_hook::place;
@@ -49,25 +49,21 @@ pub use install::{
 pub use portcullis_hook::event::{Answered, BLOCKED};
 
 use crate::api::{OpenRun, ProposeAction, ReportEvidence, ReportInput, ReportOutcome, ReportOutput, Role};
-use crate::client::{ClientError, Judged, Permit, Proposed, Stopped};
+use crate::client::{ClientError, Permit, Proposed};
 use crate::contained::{Runner, without_hooks};
 use crate::home::Home;
-use crate::sentence::sentence;
 use door::OverSocket;
+use reason::{reason, replaced, told};
 
 /// The client's tool that is given command lines, and the argument that holds them.
 const SHELL: &str = "Bash";
 const COMMAND: &str = "command";
 /// The exit code of a failure that blocks nothing.
 const FAILED: u8 = 1;
-/// Longest stretch of an argument that a message quotes, in characters.
-const QUOTED_CHARS_MAX: usize = 120;
 /// What the user is told where the daemon cannot say what is open.
 const OLDER_DAEMON: &str = "the daemon that runs is older than this program and does not know of work items, so it \
     was not looked whether any are open. End it (`daemon.pid` in the state folder has its process); it is started again when \
     it is needed.";
-/// Most resources that a message names.
-const RESOURCES_NAMED_MAX: usize = 4;
 /// Longest event name that is kept, in characters.
 const EVENT_NAME_CHARS_MAX: usize = 60;
 
@@ -390,9 +386,14 @@ async fn judge<S: Surface>(
     let proposed = run.propose(proposal).await?;
     let permitted = matches!(proposed, Proposed::Permitted(_));
     let answer = decide(proposed, call, rules.defer, runner).map_or(Answer::Nothing, Answer::Call);
-    if permitted && answer.denies(input.agent, &input.event) {
-        // It is not made after all, because the client cannot be told how.
-        run.outcome(ReportOutcome::of_call(call_id(call), OutcomeStatus::NotExecuted, None)).await?;
+    // It is not made after all, because the client cannot be told how; or nothing will be told of it, and it would count as
+    // going on for the rest of the session.
+    let known = match answer.denies(input.agent, &input.event) {
+        true => Some(OutcomeStatus::NotExecuted),
+        false => input.agent.hides_outcomes().then_some(OutcomeStatus::Unknown),
+    };
+    if let Some(status) = known.filter(|_| permitted) {
+        run.outcome(ReportOutcome::of_call(call_id(call), status, None)).await?;
     }
     Ok(answer.into())
 }
@@ -474,77 +475,6 @@ fn contained(permit: Permit, call: &HookCall, runner: Option<&Runner>) -> Decisi
     }
 }
 
-/// The denial as the agent reads it, with what it stands against.
-fn told(stopped: Stopped, call: &HookCall) -> String {
-    let Stopped { judged, mut denial } = stopped;
-    if denial.target == call.tool {
-        call.shown().clone_into(&mut denial.target);
-    }
-    if let Some(finding) = headline(&judged) {
-        denial.message = with_effects(denial.message, finding, &call.arguments);
-    }
-    sentence(&denial)
-}
-
-/// Why the user is asked for a call whose arguments were changed.
-fn replaced(call: &HookCall) -> String {
-    format!("Portcullis changed the arguments of `{}` but cannot determine all its effects", call.shown())
-}
-
-/// Why the user is asked.
-fn reason(judged: &Judged, call: &HookCall) -> String {
-    match headline(judged) {
-        Some(finding) => {
-            let message = with_effects(finding.message.clone(), finding, &call.arguments);
-            format!("Portcullis ({}): {message}", finding.rule)
-        }
-        None => "Portcullis requires a person to decide".to_owned(),
-    }
-}
-
-fn headline(judged: &Judged) -> Option<&Finding> {
-    judged.findings.iter().find(|finding| finding.effective() == judged.verdict)
-}
-
-/// Names what a finding stands against, and quotes the stretch of the arguments that says so. The record has the
-/// names; the stretch is in the arguments, which the reader of this has anyway.
-fn with_effects(mut message: String, finding: &Finding, arguments: &Value) -> String {
-    let names: Vec<&str> = finding.resources.iter().take(RESOURCES_NAMED_MAX).map(String::as_str).collect();
-    if !names.is_empty() {
-        message.push_str(&format!(": {}", names.join(", ")));
-        let more = finding.resources.len() - names.len();
-        if more > 0 {
-            message.push_str(&format!(" and {more} more"));
-        }
-    }
-    if let Some(text) = finding.spans.first().and_then(|span| stretch(arguments, span)) {
-        message.push_str(&format!(" (`{text}`)"));
-    }
-    message
-}
-
-/// The text at a span of the arguments, quoted.
-fn stretch(arguments: &Value, span: &Span) -> Option<String> {
-    let text = arguments.pointer(span.pointer.strip_prefix("/arguments")?)?.as_str()?;
-    text.get(span.start..span.end).and_then(quoted)
-}
-
-/// A text on one line, cut to a readable length, or `None` for one that says nothing.
-fn quoted(text: &str) -> Option<String> {
-    if text.trim().is_empty() {
-        return None;
-    }
-    let mut quoted: String = text
-        .chars()
-        .take(QUOTED_CHARS_MAX)
-        .map(|c| if c.is_control() || c == '`' { ' ' } else { c })
-        .collect();
-    if text.chars().nth(QUOTED_CHARS_MAX).is_some() {
-        quoted.push('…');
-    }
-    Some(quoted)
-}
-
 async fn outcome<S: Surface<Error: Failed>>(
     run: &S,
     agent: Agent,
@@ -565,6 +495,7 @@ async fn outcome<S: Surface<Error: Failed>>(
         }
         (Err(error), _) if !error.is_not_executing() => Err(error),
         (Err(_), None) => Ok(Answer::Nothing.into()),
+        (Err(_), Some(_)) if failed && agent.tells_denials_as_failures() => Ok(Answer::Nothing.into()),
         // It was recorded the first time, and the answer was lost with the daemon.
         (Err(_), Some(_)) if again => Ok(shown::lost(agent, call, failed).into()),
         // The client made a call that the gate did not permit, or never saw. It has happened; it is recorded as what
@@ -580,7 +511,7 @@ async fn outcome<S: Surface<Error: Failed>>(
     }
 }
 
-/// A word to the user that the client ran a call otherwise than it was permitted.
+/// What the user is told if the client ran a call otherwise than it was permitted.
 fn not_contained(call: &HookCall) -> String {
     format!(
         "portcullis: a call of `{}` was permitted contained, and the client ran it otherwise; does it honour changed arguments, or does another hook change the call?",

@@ -11,7 +11,8 @@ use portcullis_wire::hook::{
     Agent, Answer, HookCall, HookEvent, HookInput, Replaces, ResultAnswer, ToolResponse,
 };
 
-use super::{Answered, quoted};
+use super::Answered;
+use super::reason::quoted;
 use crate::api::{ObservationAnswer, TextAnswer, TextEdit};
 use crate::sentence::{prompt_sentence, sentence};
 

@@ -5,8 +5,10 @@ use std::path::Path;
 use portcullis_core::id::ActionId;
 use portcullis_core::verdict::Verdict;
 
+use portcullis_core::finding::{Finding, Span};
 use serde_json::json;
 
+use super::reason::stretch;
 use super::*;
 use crate::api::ActionAnswer;
 use crate::client::stand_in;

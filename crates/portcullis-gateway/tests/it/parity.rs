@@ -30,7 +30,19 @@ use through::{Judged, LISTS_MAX, Mcp, Through, list_line, result_line};
 
 const PROJECT: &str = "/home/dev/shop";
 const HOME: &str = "/home/dev";
-const AGENTS: [&str; 6] = ["claude-code", "gemini-cli", "codex", "cursor", "copilot-cli", "opencode"];
+const AGENTS: [&str; 11] = [
+    "claude-code",
+    "gemini-cli",
+    "codex",
+    "cursor",
+    "copilot-cli",
+    "opencode",
+    "qwen-code",
+    "droid",
+    "kimi-code",
+    "crush",
+    "pi",
+];
 /// Fewest rows of the table.
 const ROWS_MIN: usize = 200;
 /// How many rows are on their way at a time.

@@ -72,6 +72,10 @@ fn theirs(agent: Agent, call: &HookCall, arguments: &Value) -> Option<Value> {
     if !agent.changes_arguments() {
         return None;
     }
+    let lacks = |(name, _): (&String, &Value)| arguments.get(name).is_none();
+    if agent.merges_arguments() && call.arguments.as_object().is_some_and(|all| all.iter().any(lacks)) {
+        return None;
+    }
     call.theirs.as_ref().map_or_else(|| Some(arguments.clone()), |theirs| theirs.words(arguments))
 }
 
@@ -85,6 +89,18 @@ fn unchangeable(call: &HookCall) -> String {
 /// A reason as agents need it: one that says nothing makes some of them ignore the denial.
 pub(super) fn reason(why: &str) -> Value {
     if why.trim().is_empty() { "Portcullis denied it".into() } else { why.into() }
+}
+
+/// `{"decision": "block", "reason": …}`.
+pub(super) fn blocked(why: &str) -> Map<String, Value> {
+    object([("decision", "block".into()), ("reason", reason(why))])
+}
+
+/// A text beside a result, in the form of Claude Code.
+pub(super) fn beside(answer: &ResultAnswer, event: &str) -> Map<String, Value> {
+    let Some(text) = answer.context.as_ref().or(answer.reason.as_ref()) else { return Map::new() };
+    let output = object([("hookEventName", event.into()), ("additionalContext", text.as_str().into())]);
+    object([("hookSpecificOutput", output.into())])
 }
 
 /// Fields of an object.

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::answer::object;
-use super::shape::{Kind, Names, Shape, any_response, as_it_is};
-use super::{Agent, Answer, Decision, HookEvent, ResultAnswer};
+use super::shape::{Kind, Names, Powers, Shape, any_response, as_it_is};
+use super::{Agent, Answer, Decision, HookEvent, Replaces, ResultAnswer};
 
 /// The names under which bundles describe tools.
 pub(super) const TOOLS: [&str; 31] = [
@@ -43,6 +43,19 @@ pub(super) const TOOLS: [&str; 31] = [
 
 pub(super) static SHAPE: Shape = Shape {
     agent: Agent::ClaudeCode,
+    id: "claude-code",
+    name: "Claude Code",
+    powers: Powers {
+        asks: true,
+        runs_contained: true,
+        changes_arguments: true,
+        withholds_prompts: true,
+        // What is shown instead of another tool's result has to have its shape, which not all releases take.
+        replaces: Replaces::Value,
+        replaces_servers_only: true,
+        shows_notes: true,
+        ..Powers::NONE
+    },
     names: &Names::CLAUDE,
     events: &[
         ("SessionStart", Kind::SessionStart),
@@ -59,9 +72,10 @@ pub(super) static SHAPE: Shape = Shape {
     tools: &[],
     adapt: as_it_is,
     answered: any_response,
+    fields,
 };
 
-pub(super) fn fields(answer: &Answer, event: &HookEvent) -> Map<String, Value> {
+fn fields(answer: &Answer, event: &HookEvent) -> Map<String, Value> {
     match answer {
         Answer::Nothing => Map::new(),
         Answer::Call(decision) => object([("hookSpecificOutput", call(decision))]),

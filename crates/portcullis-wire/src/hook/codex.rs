@@ -7,12 +7,22 @@
 
 use serde_json::{Map, Value};
 
-use super::answer::{object, reason, whole_text};
-use super::shape::{Kind, Names, Shape, any_response, as_it_is, known};
-use super::{Agent, Answer, Decision, claude_code};
+use super::answer::{beside, blocked, object, whole_text};
+use super::shape::{Kind, Names, Powers, Shape, any_response, as_it_is, known};
+use super::{Agent, Answer, Decision, HookEvent, Replaces, claude_code};
 
 pub(super) static SHAPE: Shape = Shape {
     agent: Agent::Codex,
+    id: "codex",
+    name: "Codex CLI",
+    powers: Powers {
+        changes_arguments: true,
+        withholds_prompts: true,
+        replaces: Replaces::Text,
+        replaces_failures: true,
+        shows_notes: true,
+        ..Powers::NONE
+    },
     names: &Names::CLAUDE,
     events: &[
         ("SessionStart", Kind::SessionStart),
@@ -35,10 +45,10 @@ pub(super) static SHAPE: Shape = Shape {
     ],
     adapt: as_it_is,
     answered: any_response,
+    fields,
 };
 
-pub(super) fn fields(answer: &Answer) -> Map<String, Value> {
-    let blocked = |why: &str| object([("decision", "block".into()), ("reason", reason(why))]);
+fn fields(answer: &Answer, _: &HookEvent) -> Map<String, Value> {
     let denied =
         |why: &str| object([("hookSpecificOutput", claude_code::call(&Decision::Deny(why.to_owned())))]);
     match answer {
@@ -51,16 +61,9 @@ pub(super) fn fields(answer: &Answer) -> Map<String, Value> {
         Answer::PromptBlocked(why) | Answer::GoOn(why) => blocked(why),
         Answer::Result(result) => match whole_text(result) {
             Some(text) => blocked(&text),
-            None => beside(result.context.as_ref().or(result.reason.as_ref())),
+            None => beside(result, "PostToolUse"),
         },
     }
-}
-
-fn beside(context: Option<&String>) -> Map<String, Value> {
-    let Some(context) = context else { return Map::new() };
-    let output =
-        object([("hookEventName", "PostToolUse".into()), ("additionalContext", context.as_str().into())]);
-    object([("hookSpecificOutput", output.into())])
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::answer::{object, reason, whole_text};
-use super::shape::{Kind, Names, Renamed, Shape, known, response, within};
-use super::{Agent, Answer, Decision, HookCall, HookError, ToolResponse};
+use super::shape::{Kind, Names, Powers, Renamed, Shape, known, response, within};
+use super::{Agent, Answer, Decision, HookCall, HookError, HookEvent, Replaces, ToolResponse};
 use crate::fields;
 
 static NAMES: Names = Names { response: "tool_result", ..Names::CLAUDE };
@@ -21,6 +21,9 @@ const PATCH: Renamed = &[("input", "patch"), ("command", "patch")];
 
 pub(super) static SHAPE: Shape = Shape {
     agent: Agent::CopilotCli,
+    id: "copilot-cli",
+    name: "Copilot CLI",
+    powers: Powers { replaces: Replaces::Text, ..Powers::NONE },
     names: &NAMES,
     events: &[
         ("SessionStart", Kind::SessionStart),
@@ -63,6 +66,7 @@ pub(super) static SHAPE: Shape = Shape {
     ],
     adapt,
     answered,
+    fields,
 };
 
 /// A patch is called `Edit`, too.
@@ -93,7 +97,7 @@ fn answered(raw: Option<&RawValue>) -> (ToolResponse, bool) {
     }
 }
 
-pub(super) fn fields(answer: &Answer) -> Map<String, Value> {
+fn fields(answer: &Answer, _: &HookEvent) -> Map<String, Value> {
     match answer {
         Answer::Nothing | Answer::PromptBlocked(_) => Map::new(),
         Answer::Call(Decision::Allow(_)) => object([("permissionDecision", "allow".into())]),

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::answer::{object, reason, whole_text};
-use super::shape::{Kind, Names, Renamed, Shape, Theirs, any_response, known};
-use super::{Agent, Answer, Decision, HookCall, HookError};
+use super::shape::{Kind, Names, Powers, Renamed, Shape, Theirs, any_response, known};
+use super::{Agent, Answer, Decision, HookCall, HookError, HookEvent, Replaces};
 
 static NAMES: Names = Names {
     session: "conversation_id",
@@ -27,6 +27,15 @@ const FOLDER: Renamed = &[("target_directory", "path")];
 
 pub(super) static SHAPE: Shape = Shape {
     agent: Agent::Cursor,
+    id: "cursor",
+    name: "Cursor",
+    powers: Powers {
+        changes_arguments: true,
+        withholds_prompts: true,
+        replaces: Replaces::Text,
+        replaces_servers_only: true,
+        ..Powers::NONE
+    },
     names: &NAMES,
     events: &[
         ("sessionStart", Kind::SessionStart),
@@ -58,6 +67,7 @@ pub(super) static SHAPE: Shape = Shape {
     ],
     adapt,
     answered: any_response,
+    fields,
 };
 
 /// `MCP:TOOL`, or `MCP:SERVER:TOOL`.
@@ -70,7 +80,7 @@ fn adapt(call: &mut HookCall, _: Option<&RawValue>) -> Result<(), HookError> {
     Ok(())
 }
 
-pub(super) fn fields(answer: &Answer) -> Map<String, Value> {
+fn fields(answer: &Answer, _: &HookEvent) -> Map<String, Value> {
     match answer {
         Answer::Nothing => Map::new(),
         Answer::Call(Decision::Allow(arguments)) => {

@@ -8,15 +8,26 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::answer::{object, reason, whole_text};
-use super::shape::{Kind, Names, Renamed, Shape, Theirs, known, optional, response, within};
-use super::{Agent, Answer, Decision, HookCall, HookError, NAME_BYTES_MAX, ToolResponse};
+use super::answer::{beside, object, reason, whole_text};
+use super::shape::{Kind, Names, Powers, Renamed, Shape, Theirs, known, optional, response, within};
+use super::{
+    Agent, Answer, Decision, HookCall, HookError, HookEvent, NAME_BYTES_MAX, Replaces, ToolResponse,
+};
 use crate::fields;
 
 static NAMES: Names = Names { reply: "prompt_response", ..Names::CLAUDE };
 
 pub(super) static SHAPE: Shape = Shape {
     agent: Agent::GeminiCli,
+    id: "gemini-cli",
+    name: "Gemini CLI",
+    powers: Powers {
+        withholds_prompts: true,
+        replaces: Replaces::Text,
+        replaces_failures: true,
+        shows_notes: true,
+        ..Powers::NONE
+    },
     names: &NAMES,
     events: &[
         ("SessionStart", Kind::SessionStart),
@@ -51,6 +62,7 @@ pub(super) static SHAPE: Shape = Shape {
     ],
     adapt,
     answered,
+    fields,
 };
 
 const SEARCHED: Renamed = &[("dir_path", "path"), ("include_pattern", "glob")];
@@ -100,7 +112,7 @@ fn answered(raw: Option<&RawValue>) -> (ToolResponse, bool) {
     }
 }
 
-pub(super) fn fields(answer: &Answer) -> Map<String, Value> {
+fn fields(answer: &Answer, _: &HookEvent) -> Map<String, Value> {
     let denied = |why: &str| object([("decision", "deny".into()), ("reason", reason(why))]);
     match answer {
         Answer::Nothing => Map::new(),
@@ -111,16 +123,9 @@ pub(super) fn fields(answer: &Answer) -> Map<String, Value> {
         | Answer::GoOn(why) => denied(why),
         Answer::Result(result) => match whole_text(result) {
             Some(text) => denied(&text),
-            None => beside(result.context.as_ref().or(result.reason.as_ref())),
+            None => beside(result, "AfterTool"),
         },
     }
-}
-
-fn beside(context: Option<&String>) -> Map<String, Value> {
-    let Some(context) = context else { return Map::new() };
-    let output =
-        object([("hookEventName", "AfterTool".into()), ("additionalContext", context.as_str().into())]);
-    object([("hookSpecificOutput", output.into())])
 }
 
 #[cfg(test)]

@@ -20,9 +20,14 @@ mod answer;
 mod claude_code;
 mod codex;
 mod copilot_cli;
+mod crush;
 mod cursor;
+mod droid;
 mod gemini_cli;
+mod kimi_code;
 mod opencode;
+mod pi;
+mod qwen_code;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -60,6 +65,16 @@ pub enum Agent {
     CopilotCli,
     /// OpenCode.
     OpenCode,
+    /// Qwen Code.
+    QwenCode,
+    /// Factory Droid.
+    Droid,
+    /// Kimi Code.
+    KimiCode,
+    /// Crush.
+    Crush,
+    /// pi.
+    Pi,
 }
 
 /// What an agent puts in the place of a tool's result.
@@ -75,33 +90,30 @@ pub enum Replaces {
 
 impl Agent {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::ClaudeCode, Self::GeminiCli, Self::Codex, Self::Cursor, Self::CopilotCli, Self::OpenCode];
+    pub const ALL: [Self; 11] = [
+        Self::ClaudeCode,
+        Self::GeminiCli,
+        Self::Codex,
+        Self::Cursor,
+        Self::CopilotCli,
+        Self::OpenCode,
+        Self::QwenCode,
+        Self::Droid,
+        Self::KimiCode,
+        Self::Crush,
+        Self::Pi,
+    ];
 
     /// The word on the command line.
     #[must_use]
     pub const fn id(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude-code",
-            Self::GeminiCli => "gemini-cli",
-            Self::Codex => "codex",
-            Self::Cursor => "cursor",
-            Self::CopilotCli => "copilot-cli",
-            Self::OpenCode => "opencode",
-        }
+        self.shape().id
     }
 
     /// What people call it.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "Claude Code",
-            Self::GeminiCli => "Gemini CLI",
-            Self::Codex => "Codex CLI",
-            Self::Cursor => "Cursor",
-            Self::CopilotCli => "Copilot CLI",
-            Self::OpenCode => "OpenCode",
-        }
+        self.shape().name
     }
 
     /// The agent of a word on the command line.
@@ -118,6 +130,11 @@ impl Agent {
             Self::Cursor => &cursor::SHAPE,
             Self::CopilotCli => &copilot_cli::SHAPE,
             Self::OpenCode => &opencode::SHAPE,
+            Self::QwenCode => &qwen_code::SHAPE,
+            Self::Droid => &droid::SHAPE,
+            Self::KimiCode => &kimi_code::SHAPE,
+            Self::Crush => &crush::SHAPE,
+            Self::Pi => &pi::SHAPE,
         }
     }
 
@@ -132,55 +149,64 @@ impl Agent {
     /// Whether a hook can have it ask its user about a call.
     #[must_use]
     pub const fn asks(self) -> bool {
-        matches!(self, Self::ClaudeCode)
+        self.shape().powers.asks
     }
 
-    /// Whether command lines are rewritten so that they run contained. The others name no calls, or run commands in a
-    /// sandbox of their own, within which there is no way to the daemon.
+    /// Whether command lines are rewritten so that they run contained. The others name no calls, run commands in a sandbox
+    /// of their own, within which there is no way to the daemon, or check their user's rules against the line that runs.
     #[must_use]
     pub const fn runs_contained(self) -> bool {
-        matches!(self, Self::ClaudeCode)
+        self.shape().powers.runs_contained
     }
 
     /// Whether a call can be made with other arguments, and its outcome still be known as that of the call.
     #[must_use]
     pub const fn changes_arguments(self) -> bool {
-        !matches!(self, Self::GeminiCli | Self::CopilotCli)
+        self.shape().powers.changes_arguments
+    }
+
+    /// Whether changed arguments are put over those of the call, so that none can be taken away.
+    const fn merges_arguments(self) -> bool {
+        self.shape().powers.merges_arguments
     }
 
     /// Whether a hook can keep a prompt from the agent.
     #[must_use]
     pub const fn withholds_prompts(self) -> bool {
-        !matches!(self, Self::CopilotCli | Self::OpenCode)
+        self.shape().powers.withholds_prompts
+    }
+
+    /// Whether nothing is told of a call after it was made, or was not.
+    #[must_use]
+    pub const fn hides_outcomes(self) -> bool {
+        self.shape().powers.hides_outcomes
+    }
+
+    /// Whether a call that was denied is told as one that failed.
+    #[must_use]
+    pub const fn tells_denials_as_failures(self) -> bool {
+        self.shape().powers.tells_denials_as_failures
     }
 
     /// What it puts in the place of the result of a call.
     #[must_use]
     pub fn replaces(self, call: &HookCall, failed: bool) -> Replaces {
-        match self {
-            Self::ClaudeCode if call.is_mcp() && !failed => Replaces::Value,
-            Self::Cursor if call.is_mcp() && !failed => Replaces::Text,
-            Self::CopilotCli if !failed => Replaces::Text,
-            Self::ClaudeCode | Self::Cursor | Self::CopilotCli => Replaces::Nothing,
-            Self::GeminiCli | Self::Codex | Self::OpenCode => Replaces::Text,
-        }
+        let powers = &self.shape().powers;
+        let shown = (failed && !powers.replaces_failures) || (powers.replaces_servers_only && !call.is_mcp());
+        if shown { Replaces::Nothing } else { powers.replaces }
     }
 
-    /// An answer to an event, one line without its end, with a text for the user beside it.
+    /// An answer to an event, one line without its end, with a text for the user beside it. A blank for an agent that takes
+    /// whatever is said for a part of the conversation, where there is nothing to say.
     #[must_use]
     pub fn line(self, answer: &Answer, note: Option<&str>, event: &HookEvent) -> String {
-        let answer = answer.within(self, event);
-        let mut fields = match self {
-            Self::ClaudeCode => claude_code::fields(&answer, event),
-            Self::GeminiCli => gemini_cli::fields(&answer),
-            Self::Codex => codex::fields(&answer),
-            Self::Cursor => cursor::fields(&answer),
-            Self::CopilotCli => copilot_cli::fields(&answer),
-            Self::OpenCode => opencode::fields(&answer),
-        };
-        // The others have no words for it.
-        if let (Some(note), Self::ClaudeCode | Self::GeminiCli | Self::Codex) = (note, self) {
+        let shape = self.shape();
+        let mut fields = (shape.fields)(&answer.within(self, event), event);
+        if let Some(note) = note.filter(|_| shape.powers.shows_notes) {
             fields.insert("systemMessage".to_owned(), note.into());
+        }
+        if fields.is_empty() && shape.powers.reads_any_output {
+            return " ".to_owned();
         }
         Value::Object(fields).to_string()
     }

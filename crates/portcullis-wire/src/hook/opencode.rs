@@ -8,8 +8,8 @@
 use serde_json::{Map, Value};
 
 use super::answer::{object, reason, whole_text};
-use super::shape::{Kind, Names, Renamed, Shape, any_response, as_it_is, known};
-use super::{Agent, Answer, Decision};
+use super::shape::{Kind, Names, Powers, Renamed, Shape, any_response, as_it_is, known};
+use super::{Agent, Answer, Decision, HookEvent, Replaces};
 
 const FILE: Renamed = &[("filePath", "file_path")];
 const EDITED: Renamed =
@@ -18,6 +18,14 @@ const PATCH: Renamed = &[("patchText", "patch")];
 
 pub(super) static SHAPE: Shape = Shape {
     agent: Agent::OpenCode,
+    id: "opencode",
+    name: "OpenCode",
+    powers: Powers {
+        changes_arguments: true,
+        replaces: Replaces::Text,
+        replaces_failures: true,
+        ..Powers::NONE
+    },
     names: &Names::CLAUDE,
     events: &[
         ("session.created", Kind::SessionStart),
@@ -47,9 +55,10 @@ pub(super) static SHAPE: Shape = Shape {
     ],
     adapt: as_it_is,
     answered: any_response,
+    fields,
 };
 
-pub(super) fn fields(answer: &Answer) -> Map<String, Value> {
+pub(super) fn fields(answer: &Answer, _: &HookEvent) -> Map<String, Value> {
     match answer {
         Answer::Nothing
         | Answer::Call(Decision::Allow(None))

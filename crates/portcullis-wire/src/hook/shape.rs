@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::{
-    Agent, FOLDER_BYTES_MAX, HookCall, HookError, HookEvent, HookInput, INPUT_BYTES_MAX, NAME_BYTES_MAX,
-    TEXT_BYTES_MAX, ToolResponse, claude_code,
+    Agent, Answer, FOLDER_BYTES_MAX, HookCall, HookError, HookEvent, HookInput, INPUT_BYTES_MAX,
+    NAME_BYTES_MAX, Replaces, TEXT_BYTES_MAX, ToolResponse, claude_code,
 };
 use crate::fields::{self, FieldError};
 use crate::strict;
@@ -84,6 +84,8 @@ pub(super) enum Kind {
     SessionStart,
     SessionEnd,
     Prompt,
+    /// The user said something if the event tells it; else the agent goes on with what it has.
+    Submitted,
     /// A call is about to be made.
     Before,
     /// A call was made.
@@ -117,9 +119,60 @@ pub(super) const fn known(theirs: &'static str, ours: &'static str, arguments: R
 /// Arguments of other names: the agent's, and those of bundles.
 pub(super) type Renamed = &'static [(&'static str, &'static str)];
 
-/// What one agent says.
+/// What an agent lets a hook do besides keeping a call from being made, and what it does of its own.
+pub(super) struct Powers {
+    /// See [`Agent::asks`].
+    pub(super) asks: bool,
+    /// See [`Agent::runs_contained`].
+    pub(super) runs_contained: bool,
+    /// See [`Agent::changes_arguments`].
+    pub(super) changes_arguments: bool,
+    /// Changed arguments are put over those of the call, so that none can be taken away.
+    pub(super) merges_arguments: bool,
+    /// See [`Agent::withholds_prompts`].
+    pub(super) withholds_prompts: bool,
+    /// What it puts in the place of results.
+    pub(super) replaces: Replaces,
+    /// It does so of servers' tools alone.
+    pub(super) replaces_servers_only: bool,
+    /// It does so of failures, too.
+    pub(super) replaces_failures: bool,
+    /// It shows the user a text beside any answer.
+    pub(super) shows_notes: bool,
+    /// See [`Agent::hides_outcomes`].
+    pub(super) hides_outcomes: bool,
+    /// See [`Agent::tells_denials_as_failures`].
+    pub(super) tells_denials_as_failures: bool,
+    /// Whatever is said becomes a part of the conversation.
+    pub(super) reads_any_output: bool,
+}
+
+impl Powers {
+    /// None of them.
+    pub(super) const NONE: Self = Self {
+        asks: false,
+        runs_contained: false,
+        changes_arguments: false,
+        merges_arguments: false,
+        withholds_prompts: false,
+        replaces: Replaces::Nothing,
+        replaces_servers_only: false,
+        replaces_failures: false,
+        shows_notes: false,
+        hides_outcomes: false,
+        tells_denials_as_failures: false,
+        reads_any_output: false,
+    };
+}
+
+/// One agent: what it says, and how it is answered.
 pub(super) struct Shape {
     pub(super) agent: Agent,
+    /// The word on the command line.
+    pub(super) id: &'static str,
+    /// What people call it.
+    pub(super) name: &'static str,
+    pub(super) powers: Powers,
     pub(super) names: &'static Names,
     pub(super) events: &'static [(&'static str, Kind)],
     pub(super) tools: &'static [Known],
@@ -127,6 +180,8 @@ pub(super) struct Shape {
     pub(super) adapt: fn(&mut HookCall, Option<&RawValue>) -> Result<(), HookError>,
     /// What a tool answered, and whether it failed.
     pub(super) answered: fn(Option<&RawValue>) -> (ToolResponse, bool),
+    /// An answer in its words.
+    pub(super) fields: fn(&Answer, &HookEvent) -> Map<String, Value>,
 }
 
 /// For agents whose calls the tables describe.
@@ -178,11 +233,12 @@ impl Shape {
             Some(Kind::SessionStart) => HookEvent::SessionStart,
             Some(Kind::SessionEnd) => HookEvent::SessionEnd,
             Some(Kind::Prompt) => {
-                let said = said(prompt);
+                let said = spoken(prompt);
                 HookEvent::Prompt(
                     said.ok_or(HookError::Missing { field: names.prompt, expected: "what the user said" })?,
                 )
             }
+            Some(Kind::Submitted) => spoken(prompt).map_or(HookEvent::Other, HookEvent::Prompt),
             Some(Kind::Before) => HookEvent::PreToolUse(call()?),
             Some(Kind::After) => match (self.answered)(response) {
                 (response, false) => HookEvent::PostToolUse(call()?, response),
@@ -341,6 +397,26 @@ pub(super) fn said(raw: Option<&RawValue>) -> Option<String> {
         text.push_str(&format!("\n[cut by the gate: {bytes} bytes in all]"));
     }
     Some(text)
+}
+
+/// What the user said, which may be sent in parts: `[{"type": "text", "text": …}, …]`. Parts that are no text, such as
+/// images, leave it as it was sent.
+fn spoken(raw: Option<&RawValue>) -> Option<String> {
+    let part = |part: &Value| {
+        let text = part.get("text").filter(|_| part["type"] == "text");
+        text.and_then(Value::as_str).map(str::to_owned)
+    };
+    let parts = fields::present(raw).filter(|raw| raw.get().len() <= TEXT_BYTES_MAX);
+    let parts = parts.and_then(|raw| serde_json::from_str::<Vec<Value>>(raw.get()).ok());
+    let texts = parts.and_then(|parts| parts.iter().map(part).collect::<Option<Vec<_>>>());
+    texts.map(|texts| texts.join("\n")).or_else(|| said(raw))
+}
+
+/// For tools that list the folder in which the agent works where none is named.
+pub(super) fn lists_here(call: &mut HookCall) {
+    if let Some(arguments) = call.arguments.as_object_mut() {
+        arguments.entry("path").or_insert_with(|| ".".into());
+    }
 }
 
 /// Fields of an object within an event.

@@ -354,6 +354,43 @@ fn the_plugin_of_opencode_is_answered_in_few_words() {
 }
 
 #[test]
+fn qwen_code_is_answered_as_it_reads_it() {
+    let call = called(Agent::QwenCode, "run_shell_command", &json!({"command": "ls", "directory": "/srv"}));
+    assert_eq!((call.tool.as_str(), &call.arguments), ("Bash", &json!({"command": "ls", "workdir": "/srv"})));
+    let event = HookEvent::PreToolUse(call.clone());
+    let decided =
+        |decision| said(Agent::QwenCode, &Answer::Call(decision), &event)["hookSpecificOutput"].clone();
+    assert_eq!(decided(Decision::Allow(None))["permissionDecision"], "allow");
+    // It does not take changed arguments, so the call is not made.
+    for decision in [
+        Decision::Deny("no".into()),
+        Decision::Ask("hm".into(), None),
+        Decision::Allow(Some(json!({"command": "pwd"}))),
+    ] {
+        assert_eq!(decided(decision.clone())["permissionDecision"], "deny", "{decision:?}");
+    }
+    // Only what the user has typed is the user's word: `prompt` may be the result of a tool.
+    let prompt = |more: &Value| {
+        let mut event =
+            json!({"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "delete all"});
+        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Agent::QwenCode.parse(event.to_string().as_bytes()).unwrap().event
+    };
+    assert_eq!(prompt(&json!({})), HookEvent::Other);
+    assert_eq!(prompt(&json!({"submitted_prompt": "hi"})), HookEvent::Prompt("hi".into()));
+    // Nothing replaces a result, so what is said of it stands beside it.
+    assert_eq!(Agent::QwenCode.replaces(&call, false), Replaces::Nothing);
+    for (event, name) in [
+        (HookEvent::PostToolUse(call.clone(), ToolResponse::default()), "PostToolUse"),
+        (HookEvent::PostToolUseFailure(call, String::new()), "PostToolUseFailure"),
+    ] {
+        let beside = Answer::Result(ResultAnswer { reason: Some("data".into()), ..ResultAnswer::default() });
+        let told = json!({"hookSpecificOutput": {"hookEventName": name, "additionalContext": "data"}});
+        assert_eq!(said(Agent::QwenCode, &beside, &event), told);
+    }
+}
+
+#[test]
 fn a_reason_is_never_empty() {
     assert_eq!(reason(" \n"), "Portcullis denied it");
     let event = HookEvent::PreToolUse(call_of("Bash", json!({})));

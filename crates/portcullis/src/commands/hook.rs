@@ -301,7 +301,11 @@ impl Place {
         };
         let folder = if scope == Scope::User { home()? } else { current()? };
         hook::settings_file(self.agent, scope, &folder).ok_or_else(|| {
-            Failure::usage(format!("{} has no settings for one project and one user", self.agent.name()))
+            let none = match scope {
+                Scope::Local => "for one project and one user",
+                _ => "for one project; use `--user`",
+            };
+            Failure::usage(format!("{} has no settings {none}", self.agent.name()))
         })
     }
 }

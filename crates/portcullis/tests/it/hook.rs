@@ -105,6 +105,10 @@ impl Client {
     fn answer(&self, args: &[&str], input: &[u8]) -> Value {
         let ran = self.tell(args, input);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", String::from_utf8_lossy(input));
+        // Kimi Code is told nothing where there is nothing to say.
+        if ran.stdout.trim().is_empty() {
+            return json!({});
+        }
         let [answer] = ran.json().try_into().unwrap();
         answer
     }

@@ -22,20 +22,38 @@ pub enum Scope {
 /// What an agent gives a hook, in seconds: more than the hook takes.
 const TIMEOUT_S: u64 = 60;
 const _: () = assert!(TIMEOUT_S > WHOLE_MAX.as_secs(), "what comes later is not waited for");
+/// The most that Codex gives a hook at the end of a session; of more it warns at each start.
+const CODEX_END_S: u64 = 3;
 /// Said, and code 2 ended with, where the program says nothing: it is gone, or was killed. Some agents take code 2 for a
 /// failure to be ignored where nothing is on standard error. Every shell understands it.
 const UNANSWERED: &str = " || sh -c 'echo \"portcullis: not permitted\" >&2; exit 2'";
 
+/// What a file of settings looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// JSON with events under `hooks`.
+    Settings,
+    /// JSON that is nothing but events.
+    Events,
+    /// TOML with tables `[[hooks]]`.
+    Tables,
+    /// A module that the agent loads; it is the gate's alone.
+    Plugin,
+}
+
 /// One agent's settings.
 pub(super) struct Place {
+    pub(super) form: Form,
     /// The file in a project.
-    project: &'static str,
+    project: Option<&'static str>,
     /// The file in a project that is not shared.
     local: Option<&'static str>,
     /// The file in the user's home.
     user: &'static str,
-    /// The variable that names another folder, and the file in it.
-    variable: Option<(&'static str, &'static str)>,
+    /// Variables that name another folder, the first one first, and the file in it.
+    variables: &'static [(&'static str, &'static str)],
+    /// Files beside it whose hooks the agent no longer reads once it is there.
+    pub(super) shadows: &'static [&'static str],
     /// The events that are told to the gate, and whether a failure to tell must block.
     pub(super) events: &'static [(&'static str, bool)],
     /// How its file begins, where that is not with `hooks`.
@@ -50,11 +68,26 @@ pub(super) struct Place {
     pub(super) besides: Option<&'static str>,
 }
 
+/// What most have in common.
+const USUAL: Place = Place {
+    form: Form::Settings,
+    project: None,
+    local: None,
+    user: "",
+    variables: &[],
+    shadows: &[],
+    events: &[],
+    version: None,
+    own_file: false,
+    programs: &[],
+    folder: "",
+    besides: None,
+};
+
 static CLAUDE_CODE: Place = Place {
-    project: ".claude/settings.json",
+    project: Some(".claude/settings.json"),
     local: Some(".claude/settings.local.json"),
     user: ".claude/settings.json",
-    variable: None,
     events: &[
         ("PreToolUse", true),
         ("PostToolUse", true),
@@ -66,18 +99,14 @@ static CLAUDE_CODE: Place = Place {
         ("Stop", false),
         ("ConfigChange", false),
     ],
-    version: None,
-    own_file: false,
     programs: &["claude"],
     folder: ".claude",
-    besides: None,
+    ..USUAL
 };
 
 static GEMINI_CLI: Place = Place {
-    project: ".gemini/settings.json",
-    local: None,
+    project: Some(".gemini/settings.json"),
     user: ".gemini/settings.json",
-    variable: None,
     events: &[
         ("BeforeTool", true),
         ("AfterTool", true),
@@ -86,40 +115,36 @@ static GEMINI_CLI: Place = Place {
         ("SessionStart", false),
         ("SessionEnd", false),
     ],
-    version: None,
-    own_file: false,
     programs: &["gemini"],
     folder: ".gemini",
     besides: Some(
         "Gemini CLI runs hooks of a project in folders that it trusts, and warns before it runs new ones",
     ),
+    ..USUAL
 };
 
 static CODEX: Place = Place {
-    project: ".codex/hooks.json",
-    local: None,
+    project: Some(".codex/hooks.json"),
     user: ".codex/hooks.json",
-    variable: Some(("CODEX_HOME", "hooks.json")),
-    // Not `SessionEnd`, which releases of this year do not know.
+    variables: &[("CODEX_HOME", "hooks.json")],
+    // Releases before August 2026 do not know `SessionEnd`, and ignore it.
     events: &[
         ("PreToolUse", true),
         ("PostToolUse", true),
         ("UserPromptSubmit", true),
         ("SessionStart", false),
+        ("SessionEnd", false),
         ("Stop", false),
     ],
-    version: None,
-    own_file: false,
     programs: &["codex"],
     folder: ".codex",
     besides: Some("Codex skips it until you trust it: open `/hooks` in Codex, after each change of it too"),
+    ..USUAL
 };
 
 static CURSOR: Place = Place {
-    project: ".cursor/hooks.json",
-    local: None,
+    project: Some(".cursor/hooks.json"),
     user: ".cursor/hooks.json",
-    variable: None,
     // An event that it does not know makes Cursor reject the whole file.
     events: &[
         ("preToolUse", true),
@@ -131,17 +156,16 @@ static CURSOR: Place = Place {
         ("stop", false),
     ],
     version: Some(1),
-    own_file: false,
     programs: &["cursor-agent", "cursor"],
     folder: ".cursor",
     besides: Some("Cursor runs hooks of a project in workspaces that it trusts"),
+    ..USUAL
 };
 
 static COPILOT_CLI: Place = Place {
-    project: ".github/hooks/portcullis.json",
-    local: None,
+    project: Some(".github/hooks/portcullis.json"),
     user: ".copilot/hooks/portcullis.json",
-    variable: Some(("COPILOT_HOME", "hooks/portcullis.json")),
+    variables: &[("COPILOT_HOME", "hooks/portcullis.json")],
     events: &[
         ("PreToolUse", true),
         ("PostToolUse", true),
@@ -155,14 +179,14 @@ static COPILOT_CLI: Place = Place {
     own_file: true,
     programs: &["copilot"],
     folder: ".copilot",
-    besides: None,
+    ..USUAL
 };
 
 static OPENCODE: Place = Place {
-    project: ".opencode/plugins/portcullis.js",
-    local: None,
+    form: Form::Plugin,
+    project: Some(".opencode/plugins/portcullis.js"),
     user: ".config/opencode/plugins/portcullis.js",
-    variable: Some(("XDG_CONFIG_HOME", "opencode/plugins/portcullis.js")),
+    variables: &[("XDG_CONFIG_HOME", "opencode/plugins/portcullis.js")],
     events: &[
         ("tool.execute.before", true),
         ("tool.execute.after", true),
@@ -170,11 +194,97 @@ static OPENCODE: Place = Place {
         ("session.created", false),
         ("session.deleted", false),
     ],
-    version: None,
     own_file: true,
     programs: &["opencode"],
     folder: ".config/opencode",
     besides: Some("OpenCode reads its plugins when it starts"),
+    ..USUAL
+};
+
+static QWEN_CODE: Place = Place {
+    project: Some(".qwen/settings.json"),
+    user: ".qwen/settings.json",
+    events: &[
+        ("PreToolUse", true),
+        ("PostToolUse", true),
+        ("PostToolUseFailure", true),
+        ("UserPromptSubmit", true),
+        ("PermissionDenied", false),
+        ("SessionStart", false),
+        ("SessionEnd", false),
+        ("Stop", false),
+    ],
+    programs: &["qwen"],
+    folder: ".qwen",
+    besides: Some("Qwen Code runs hooks of a project in folders that it trusts"),
+    ..USUAL
+};
+
+static DROID: Place = Place {
+    form: Form::Events,
+    project: Some(".factory/hooks.json"),
+    user: ".factory/hooks.json",
+    shadows: &["settings.json", "hooks/hooks.json"],
+    events: &[
+        ("PreToolUse", true),
+        ("PostToolUse", true),
+        ("UserPromptSubmit", true),
+        ("SessionStart", false),
+        ("SessionEnd", false),
+        ("Stop", false),
+    ],
+    programs: &["droid"],
+    folder: ".factory",
+    besides: Some("Droid takes it up when it starts, or once you have reviewed it in `/hooks`"),
+    ..USUAL
+};
+
+static KIMI_CODE: Place = Place {
+    form: Form::Tables,
+    user: ".kimi-code/config.toml",
+    variables: &[("KIMI_CODE_HOME", "config.toml")],
+    events: &[
+        ("PreToolUse", true),
+        ("PostToolUse", false),
+        ("PostToolUseFailure", false),
+        ("UserPromptSubmit", true),
+        ("SessionStart", false),
+        ("SessionEnd", false),
+        ("Stop", false),
+    ],
+    programs: &["kimi"],
+    folder: ".kimi-code",
+    besides: Some("Kimi Code takes it up in new sessions"),
+    ..USUAL
+};
+
+static CRUSH: Place = Place {
+    project: Some("crush.json"),
+    user: ".config/crush/crush.json",
+    variables: &[("CRUSH_GLOBAL_CONFIG", "crush.json"), ("XDG_CONFIG_HOME", "crush/crush.json")],
+    events: &[("PreToolUse", true)],
+    programs: &["crush"],
+    folder: ".config/crush",
+    besides: Some("Crush reads its settings when it starts"),
+    ..USUAL
+};
+
+static PI: Place = Place {
+    form: Form::Plugin,
+    project: Some(".pi/extensions/portcullis.ts"),
+    user: ".pi/agent/extensions/portcullis.ts",
+    events: &[
+        ("tool_call", true),
+        ("tool_result", true),
+        ("input", true),
+        ("session_start", false),
+        ("session_shutdown", false),
+    ],
+    own_file: true,
+    programs: &["pi"],
+    folder: ".pi",
+    besides: Some("pi reads its extensions when it starts, and at `/reload`"),
+    ..USUAL
 };
 
 pub(super) fn place(agent: Agent) -> &'static Place {
@@ -185,6 +295,11 @@ pub(super) fn place(agent: Agent) -> &'static Place {
         Agent::Cursor => &CURSOR,
         Agent::CopilotCli => &COPILOT_CLI,
         Agent::OpenCode => &OPENCODE,
+        Agent::QwenCode => &QWEN_CODE,
+        Agent::Droid => &DROID,
+        Agent::KimiCode => &KIMI_CODE,
+        Agent::Crush => &CRUSH,
+        Agent::Pi => &PI,
     }
 }
 
@@ -194,10 +309,10 @@ pub(super) fn place(agent: Agent) -> &'static Place {
 pub fn settings_file(agent: Agent, scope: Scope, folder: &Path) -> Option<PathBuf> {
     let place = place(agent);
     match scope {
-        Scope::Project => Some(folder.join(place.project)),
+        Scope::Project => place.project.map(|file| folder.join(file)),
         Scope::Local => place.local.map(|file| folder.join(file)),
         Scope::User => {
-            let elsewhere = place.variable.and_then(|(variable, file)| {
+            let elsewhere = place.variables.iter().find_map(|(variable, file)| {
                 let base = env::var_os(variable).filter(|value| !value.is_empty())?;
                 Some(PathBuf::from(base).join(file))
             });
@@ -229,8 +344,10 @@ pub(super) fn entry(agent: Agent, event: &str, blocks: bool, command: &str) -> V
     let unanswered = if agent == Agent::ClaudeCode { " || exit 2" } else { UNANSWERED };
     let command = if blocks { format!("{command}{unanswered}") } else { command.to_owned() };
     match agent {
-        Agent::ClaudeCode | Agent::Codex => {
-            let hook = json!({"type": "command", "command": command, "timeout": TIMEOUT_S});
+        Agent::ClaudeCode | Agent::Codex | Agent::Droid => {
+            let timeout =
+                if (agent, event) == (Agent::Codex, "SessionEnd") { CODEX_END_S } else { TIMEOUT_S };
+            let hook = json!({"type": "command", "command": command, "timeout": timeout});
             match event {
                 "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "PermissionDenied" => {
                     json!({"matcher": "*", "hooks": [hook]})
@@ -247,9 +364,25 @@ pub(super) fn entry(agent: Agent, event: &str, blocks: bool, command: &str) -> V
                 _ => json!({ "hooks": [hook] }),
             }
         }
+        Agent::QwenCode => {
+            let mut hook = json!({
+                "name": "portcullis", "type": "command", "command": command, "timeout": TIMEOUT_S * 1000,
+            });
+            if let (true, Some(hook)) = (blocks, hook.as_object_mut()) {
+                // A hook that dies, is slow or is not understood is a denial then.
+                hook.insert("failMode".to_owned(), "closed".into());
+            }
+            match event {
+                "UserPromptSubmit" | "SessionStart" | "SessionEnd" | "Stop" => json!({ "hooks": [hook] }),
+                _ => json!({"matcher": "*", "hooks": [hook]}),
+            }
+        }
         Agent::Cursor => json!({"command": command, "timeout": TIMEOUT_S, "failClosed": blocks}),
-        // OpenCode's plugin is no entry.
-        Agent::CopilotCli | Agent::OpenCode => {
+        Agent::Crush => json!({"name": "portcullis", "command": command, "timeout": TIMEOUT_S}),
+        // Releases that do not know a member refuse the whole file.
+        Agent::KimiCode => json!({"event": event, "command": command, "timeout": TIMEOUT_S}),
+        // The plugins of OpenCode and pi are no entries.
+        Agent::CopilotCli | Agent::OpenCode | Agent::Pi => {
             json!({"type": "command", "bash": command, "timeoutSec": TIMEOUT_S})
         }
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 /// The members of an object in their order, as they were written.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Members(pub(super) Vec<(String, Box<RawValue>)>);
 
 impl Members {

@@ -8,6 +8,7 @@
 mod agents;
 mod members;
 mod plugin;
+mod tables;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use portcullis_wire::hook::Agent;
 use serde_json::Value;
 
+use agents::Form;
 pub use agents::{Scope, besides, is_there, settings_file};
 use members::Members;
 
@@ -25,7 +27,7 @@ use members::Members;
 const SMALL: &str = "portcullis-hook";
 /// Largest settings file, in bytes.
 const SETTINGS_BYTES_MAX: u64 = 4 << 20;
-/// Lines around a difference that are shown with it.
+/// Lines around a difference that are shown with it; none of TOML, where agents keep keys of models in the same file.
 const CONTEXT_LINES: usize = 2;
 
 /// Where to install.
@@ -95,14 +97,18 @@ pub enum InstallError {
 /// [`InstallError`] if the file cannot be read as settings.
 pub fn install(settings: &Settings) -> Result<Change, InstallError> {
     let command = command(settings);
-    if settings.agent == Agent::OpenCode {
-        return plugin::install(&settings.file, command);
+    let place = agents::place(settings.agent);
+    match place.form {
+        Form::Plugin => return plugin::install(settings.agent, &settings.file, command),
+        Form::Tables => return tables::install(settings, command),
+        Form::Settings | Form::Events => {}
     }
-    let mut file = File::read(&settings.file)?;
-    if let Some(version) = agents::place(settings.agent).version {
+    let mut file = File::read(&settings.file, place.form)?;
+    file.shadows_nothing(place.shadows)?;
+    if let Some(version) = place.version {
         file.begin_with_version(version)?;
     }
-    let events = agents::place(settings.agent).events;
+    let events = place.events;
     let (mut hooks, replaced) = file.without_own(events)?;
     for (event, blocks) in events {
         let mut entries = file.entries(event, hooks.get(event))?;
@@ -117,10 +123,13 @@ pub fn install(settings: &Settings) -> Result<Change, InstallError> {
 /// # Errors
 /// [`InstallError`] if the file cannot be read as settings.
 pub fn uninstall(agent: Agent, path: &Path) -> Result<Change, InstallError> {
-    if agent == Agent::OpenCode {
-        return plugin::uninstall(path);
+    let form = agents::place(agent).form;
+    match form {
+        Form::Plugin => return plugin::uninstall(agent, path),
+        Form::Tables => return tables::uninstall(agent, path),
+        Form::Settings | Form::Events => {}
     }
-    let file = File::read(path)?;
+    let file = File::read(path, form)?;
     let (hooks, replaced) = file.without_own(&[])?;
     let hooks = Some(hooks).filter(|hooks| !hooks.0.is_empty());
     file.changed(hooks, replaced, None, agent)
@@ -131,10 +140,13 @@ pub fn uninstall(agent: Agent, path: &Path) -> Result<Change, InstallError> {
 /// # Errors
 /// [`InstallError`] if the file cannot be read as settings.
 pub fn standing(agent: Agent, path: &Path) -> Result<Standing, InstallError> {
-    if agent == Agent::OpenCode {
-        return plugin::standing(path);
+    let form = agents::place(agent).form;
+    match form {
+        Form::Plugin => return plugin::standing(agent, path),
+        Form::Tables => return tables::standing(agent, path),
+        Form::Settings | Form::Events => {}
     }
-    let file = File::read(path)?;
+    let file = File::read(path, form)?;
     let hooks = file.hooks()?;
     let mut missing = Vec::new();
     let mut found: Option<String> = None;
@@ -145,12 +157,16 @@ pub fn standing(agent: Agent, path: &Path) -> Result<Standing, InstallError> {
             None => missing.push(*event),
         }
     }
-    let Some(command) = found else { return Ok(Standing::Absent) };
-    Ok(if missing.is_empty() {
-        with_program(command)
-    } else {
-        Standing::Broken(format!("there is no entry for {}", missing.join(", ")))
-    })
+    Ok(standing_of(found, &missing))
+}
+
+/// What stands there, by the command that was found and the events without an entry.
+fn standing_of(found: Option<String>, missing: &[&str]) -> Standing {
+    match found {
+        None => Standing::Absent,
+        Some(command) if missing.is_empty() => with_program(command),
+        Some(_) => Standing::Broken(format!("there is no entry for {}", missing.join(", "))),
+    }
 }
 
 /// A command that is started, if its program is there.
@@ -181,8 +197,10 @@ impl Change {
         let diff = similar::TextDiff::from_lines(before, after);
         let name = self.file.display().to_string();
         let shown = |text: &Option<String>| if text.is_some() { name.as_str() } else { "/dev/null" };
+        let context =
+            if self.file.extension().is_some_and(|kind| kind == "toml") { 0 } else { CONTEXT_LINES };
         let mut diff = diff.unified_diff();
-        diff.context_radius(CONTEXT_LINES).header(shown(&self.before), shown(&self.after)).to_string()
+        diff.context_radius(context).header(shown(&self.before), shown(&self.after)).to_string()
     }
 
     /// Replaces the file as a whole: an agent that reads it meanwhile sees the old one or the new one.
@@ -204,18 +222,45 @@ impl Change {
 /// A settings file as it was read.
 struct File {
     path: PathBuf,
+    form: Form,
     text: Option<String>,
     root: Members,
 }
 
 impl File {
-    fn read(path: &Path) -> Result<Self, InstallError> {
-        let unfit = |why: String| InstallError::Unfit { path: path.to_owned(), why };
+    fn read(path: &Path, form: Form) -> Result<Self, InstallError> {
         let text = text_of(path)?;
         let root = serde_json::from_str(text.as_deref().unwrap_or("{}")).map_err(|error| {
-            unfit(format!("{error}; it has to be JSON without comments to be changed safely"))
+            let why = format!("{error}; it has to be JSON without comments to be changed safely");
+            InstallError::Unfit { path: path.to_owned(), why }
         })?;
-        Ok(Self { path: path.to_owned(), text, root })
+        let file = Self { path: path.to_owned(), form, text, root };
+        match file.root.get("hooks") {
+            Some(_) if form == Form::Events => {
+                Err(file
+                    .unfit("it has `hooks`, which is not read in this file; move what is in it to the top"))
+            }
+            _ => Ok(file),
+        }
+    }
+
+    /// Refuses to make the file if hooks in files beside it would no longer be read.
+    fn shadows_nothing(&self, beside: &[&str]) -> Result<(), InstallError> {
+        if self.text.is_some() {
+            return Ok(());
+        }
+        for name in beside {
+            let other = Self::read(&self.path.with_file_name(name), Form::Settings)?;
+            let has_hooks =
+                other.root.0.iter().any(|(member, _)| member == "hooks" || name.ends_with("hooks.json"));
+            if has_hooks {
+                let file = self.path.display();
+                return Err(
+                    other.unfit(format!("its hooks would no longer be read: move them to `{file}` first"))
+                );
+            }
+        }
+        Ok(())
     }
 
     /// Puts the version first, where there is none.
@@ -232,6 +277,9 @@ impl File {
     }
 
     fn hooks(&self) -> Result<Members, InstallError> {
+        if self.form == Form::Events {
+            return Ok(self.root.clone());
+        }
         let hooks = self.root.get("hooks").map_or(Ok(Members::default()), serde_json::from_str);
         hooks.map_err(|error| self.unfit(format!("`hooks`: {error}")))
     }
@@ -275,6 +323,7 @@ impl File {
         let place = agents::place(agent);
         let is_change = command.is_some() || replaced > 0;
         match hooks {
+            hooks if self.form == Form::Events => self.root = hooks.unwrap_or_default(),
             Some(hooks) => self.root.set("hooks", &hooks).map_err(|error| self.unfit(error))?,
             None => self.root.remove("hooks"),
         }
@@ -362,13 +411,16 @@ fn remove_own(entries: &mut Vec<Value>) -> usize {
 fn own_command(hook: &Value) -> Option<&str> {
     // Copilot CLI names the shell.
     let command = hook.get("command").or_else(|| hook.get("bash")).and_then(Value::as_str)?;
+    is_own(command).then_some(command)
+}
+
+fn is_own(command: &str) -> bool {
     let (program, rest) = program_of(command);
-    let own = match Path::new(program).file_name().and_then(OsStr::to_str) {
+    match Path::new(program).file_name().and_then(OsStr::to_str) {
         Some(SMALL) => true,
         Some("portcullis") => rest.split_whitespace().next() == Some("hook"),
         _ => false,
-    };
-    own.then_some(command)
+    }
 }
 
 /// The program of a command line, whose path may be quoted and hold spaces, and the rest.

@@ -6,7 +6,16 @@ use super::*;
 
 /// The agents whose settings are JSON.
 fn with_settings() -> impl Iterator<Item = Agent> {
-    Agent::ALL.into_iter().filter(|agent| *agent != Agent::OpenCode)
+    let json = |agent: &Agent| matches!(agents::place(*agent).form, Form::Settings | Form::Events);
+    Agent::ALL.into_iter().filter(json)
+}
+
+/// Where the events stand in a settings file.
+fn hooks_in(agent: Agent, text: &mut Value) -> &mut Value {
+    match agents::place(agent).form {
+        Form::Events => text,
+        _ => &mut text["hooks"],
+    }
 }
 
 /// Settings of an agent in a folder, with the program at a path that needs quotes.
@@ -94,10 +103,11 @@ fn what_is_installed_is_shown_first_and_can_be_taken_out() {
         fs::write(&small, "").unwrap();
         fs::set_permissions(&small, fs::Permissions::from_mode(0o755)).unwrap();
         fs::remove_file(&settings.file).unwrap();
-        write(
-            &settings,
-            "{\"novel\": [1.0, 2],\n \"hooks\": {\"Else\": [{\"hooks\": [{\"command\": \"x\"}]}]}}",
-        );
+        let else_ = "\"Else\": [{\"hooks\": [{\"command\": \"x\"}]}]";
+        match agents::place(agent).form {
+            Form::Events => write(&settings, &format!("{{\"novel\": [1.0, 2],\n {else_}}}")),
+            _ => write(&settings, &format!("{{\"novel\": [1.0, 2],\n \"hooks\": {{{else_}}}}}")),
+        }
         let before = fs::read_to_string(&settings.file).unwrap();
         installed(&Settings { program: beside.join("portcullis"), ..settings.clone() });
         let Standing::Governed(command) = standing(agent, &settings.file).unwrap() else {
@@ -109,10 +119,15 @@ fn what_is_installed_is_shown_first_and_can_be_taken_out() {
         // An event that someone took out is missed.
         let mut text = read(&settings);
         let first = agents::place(agent).events[0].0;
-        text["hooks"].as_object_mut().unwrap().remove(first);
+        hooks_in(agent, &mut text).as_object_mut().unwrap().remove(first);
         write(&settings, &text.to_string());
-        let Standing::Broken(why) = standing(agent, &settings.file).unwrap() else { panic!("{agent:?}") };
-        assert!(why.contains(first), "{agent:?}: {why}");
+        match standing(agent, &settings.file).unwrap() {
+            Standing::Broken(why) => assert!(why.contains(first), "{agent:?}: {why}"),
+            // That was its only one.
+            other => {
+                assert_eq!((other, agents::place(agent).events.len()), (Standing::Absent, 1), "{agent:?}")
+            }
+        }
 
         let removed = uninstall(agent, &settings.file).unwrap();
         assert_eq!(removed.replaced, agents::place(agent).events.len() - 1, "{agent:?}");
@@ -133,9 +148,9 @@ fn what_must_block_blocks_when_the_program_is_gone_and_says_why() {
         let folder = tempfile::tempdir().unwrap();
         let settings = Settings { program: "/gone/portcullis".into(), ..settings(agent, folder.path(), &[]) };
         installed(&settings);
-        let text = read(&settings);
+        let mut text = read(&settings);
         for (event, blocks) in agents::place(agent).events {
-            let entry = &text["hooks"][event][0];
+            let entry = &hooks_in(agent, &mut text)[event][0];
             let hook = hooks_of(entry)[0];
             let command = hook.get("command").unwrap_or(&hook["bash"]).as_str().unwrap();
             for shell in ["sh", "bash"] {
@@ -157,10 +172,17 @@ fn an_agent_waits_longer_than_the_hook_takes() {
         (Agent::Codex, "timeout", 1),
         (Agent::Cursor, "timeout", 1),
         (Agent::CopilotCli, "timeoutSec", 1),
+        (Agent::QwenCode, "timeout", 1000),
+        (Agent::Droid, "timeout", 1),
+        (Agent::Crush, "timeout", 1),
     ] {
         for (event, _) in agents::place(agent).events {
             let entry = agents::entry(agent, event, true, "x");
             let timeout = hooks_of(&entry)[0][field].as_u64().unwrap();
+            if (agent, *event) == (Agent::Codex, "SessionEnd") {
+                assert_eq!(timeout, 3, "it gives no more, and the end of a session waits for nothing");
+                continue;
+            }
             assert!(timeout > portcullis_hook::limit::WHOLE_MAX.as_secs() * unit, "{agent:?} {event}");
         }
     }
@@ -195,12 +217,15 @@ fn what_is_no_settings_file_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let settings = settings(agent, folder.path(), &[]);
         let event = agents::place(agent).events[0].0;
+        let whole = agents::place(agent).form == Form::Settings;
+        let events = |events: &str| if whole { format!("{{\"hooks\":{events}}}") } else { events.to_owned() };
         for text in [
             "[]".to_owned(),
             "{".to_owned(),
-            r#"{"hooks":[]}"#.to_owned(),
-            format!(r#"{{"hooks":{{"{event}":{{}}}}}}"#),
-            r#"{"hooks":{},"hooks":{}}"#.to_owned(),
+            // Of a file that is all events, hooks that are not read.
+            if whole { r#"{"hooks":[]}"# } else { r#"{"hooks":{}}"# }.to_owned(),
+            events(&format!(r#"{{"{event}":{{}}}}"#)),
+            events(&format!(r#"{{"{event}":[],"{event}":[]}}"#)),
             "{\n  // mine\n  \"hooks\": {}}".to_owned(),
         ] {
             write(&settings, &text);
@@ -224,4 +249,24 @@ fn a_file_keeps_its_rights_and_the_link_that_leads_to_it() {
     assert!(fs::symlink_metadata(&settings.file).unwrap().is_symlink());
     assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(read(&settings)["a"], 1);
+}
+
+/// Droid reads the hooks of one of several files.
+#[test]
+fn hooks_in_other_files_are_not_put_out_of_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(Agent::Droid, folder.path(), &[]);
+    let others = [("settings.json", r#"{"hooks": {}}"#), ("hooks/hooks.json", r#"{"Stop": []}"#)];
+    for (name, text) in others {
+        let other = settings.file.with_file_name(name);
+        fs::create_dir_all(other.parent().unwrap()).unwrap();
+        fs::write(&other, text).unwrap();
+        let error = install(&settings).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("move them"), "{error}");
+        fs::write(&other, "{}").unwrap();
+    }
+    installed(&settings);
+    // Where the file is there, they are not read anyway.
+    fs::write(settings.file.with_file_name("settings.json"), r#"{"hooks": {}}"#).unwrap();
+    assert!(install(&settings).unwrap().is_nothing());
 }

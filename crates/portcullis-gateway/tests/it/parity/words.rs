@@ -19,62 +19,122 @@ fn renamed(arguments: &Value, names: &[(&str, &str)]) -> Value {
         .into()
 }
 
+/// Arguments of other names: those of bundles, and the agent's.
+type Renamed = &'static [(&'static str, &'static str)];
+
+/// What agents call a tool of bundles, and its arguments: the agent, the tool, theirs, and arguments of other names.
+#[rustfmt::skip]
+const OWN: &[(&str, &str, &str, Renamed)] = &[
+    ("claude-code", "Bash", "Bash", &[]),
+    ("claude-code", "Read", "Read", &[]),
+    ("claude-code", "Write", "Write", &[]),
+    ("claude-code", "Edit", "Edit", &[]),
+    ("claude-code", "Glob", "Glob", &[]),
+    ("claude-code", "Grep", "Grep", &[]),
+    ("claude-code", "LS", "LS", &[]),
+    ("claude-code", "WebFetch", "WebFetch", &[]),
+    ("claude-code", "WebSearch", "WebSearch", &[]),
+    ("claude-code", "ApplyPatch", "ApplyPatch", &[]),
+    ("claude-code", "Delete", "Delete", &[]),
+    ("gemini-cli", "Bash", "run_shell_command", &[]),
+    ("gemini-cli", "Read", "read_file", &[]),
+    ("gemini-cli", "Write", "write_file", &[]),
+    ("gemini-cli", "Edit", "replace", &[]),
+    ("gemini-cli", "Glob", "glob", &[("path", "dir_path")]),
+    ("gemini-cli", "Grep", "grep_search", &[("path", "dir_path"), ("glob", "include_pattern")]),
+    ("gemini-cli", "LS", "list_directory", &[("path", "dir_path")]),
+    ("gemini-cli", "WebFetch", "web_fetch", &[("url", "prompt")]),
+    ("gemini-cli", "WebSearch", "google_web_search", &[]),
+    ("codex", "Bash", "Bash", &[]),
+    ("codex", "Read", "read_file", &[]),
+    ("codex", "Grep", "grep_files", &[("glob", "include")]),
+    ("codex", "LS", "list_dir", &[("path", "dir_path")]),
+    ("codex", "ApplyPatch", "apply_patch", &[("patch", "command")]),
+    ("cursor", "Grep", "Grep", &[]),
+    ("cursor", "WebFetch", "WebFetch", &[]),
+    ("cursor", "Bash", "Shell", &[]),
+    ("cursor", "Read", "Read", &[("file_path", "path")]),
+    ("cursor", "Write", "Write", &[("file_path", "path"), ("content", "contents")]),
+    ("cursor", "Edit", "StrReplace", &[("file_path", "path")]),
+    ("cursor", "Glob", "Glob", &[("pattern", "glob_pattern"), ("path", "target_directory")]),
+    ("cursor", "LS", "LS", &[("path", "target_directory")]),
+    ("cursor", "WebSearch", "WebSearch", &[("query", "search_term")]),
+    ("cursor", "Delete", "Delete", &[("file_path", "path")]),
+    ("copilot-cli", "Bash", "Bash", &[]),
+    ("copilot-cli", "Glob", "Glob", &[]),
+    ("copilot-cli", "Grep", "Grep", &[]),
+    ("copilot-cli", "WebFetch", "WebFetch", &[]),
+    ("copilot-cli", "WebSearch", "WebSearch", &[]),
+    ("copilot-cli", "Read", "Read", &[("file_path", "path")]),
+    ("copilot-cli", "Write", "Write", &[("file_path", "path"), ("content", "file_text")]),
+    ("copilot-cli", "Edit", "Edit", &[("file_path", "path"), ("old_string", "old_str"), ("new_string", "new_str")]),
+    ("copilot-cli", "ApplyPatch", "Edit", &[("patch", "input")]),
+    ("opencode", "Bash", "bash", &[]),
+    ("opencode", "Read", "read", &[("file_path", "filePath")]),
+    ("opencode", "Write", "write", &[("file_path", "filePath")]),
+    ("opencode", "Edit", "edit", &[("file_path", "filePath"), ("old_string", "oldString"), ("new_string", "newString")]),
+    ("opencode", "Glob", "glob", &[]),
+    ("opencode", "Grep", "grep", &[("glob", "include")]),
+    ("opencode", "LS", "list", &[]),
+    ("opencode", "WebFetch", "webfetch", &[]),
+    ("opencode", "WebSearch", "websearch", &[]),
+    ("opencode", "ApplyPatch", "apply_patch", &[("patch", "patchText")]),
+    ("qwen-code", "Bash", "run_shell_command", &[]),
+    ("qwen-code", "Read", "read_file", &[]),
+    ("qwen-code", "Write", "write_file", &[]),
+    ("qwen-code", "Edit", "edit", &[]),
+    ("qwen-code", "Glob", "glob", &[]),
+    ("qwen-code", "Grep", "grep_search", &[]),
+    ("qwen-code", "LS", "list_directory", &[]),
+    ("qwen-code", "WebFetch", "web_fetch", &[]),
+    ("qwen-code", "WebSearch", "web_search", &[]),
+    ("droid", "Bash", "Execute", &[]),
+    ("droid", "Read", "Read", &[]),
+    ("droid", "WebSearch", "WebSearch", &[]),
+    ("droid", "Grep", "Grep", &[("glob", "glob_pattern")]),
+    ("droid", "Write", "Create", &[]),
+    ("droid", "Edit", "Edit", &[("old_string", "old_str"), ("new_string", "new_str")]),
+    ("droid", "Glob", "Glob", &[("path", "folder")]),
+    ("droid", "LS", "LS", &[("path", "directory_path")]),
+    ("droid", "WebFetch", "FetchUrl", &[]),
+    ("droid", "ApplyPatch", "ApplyPatch", &[("patch", "input")]),
+    ("kimi-code", "Bash", "Bash", &[]),
+    ("kimi-code", "Glob", "Glob", &[]),
+    ("kimi-code", "Grep", "Grep", &[]),
+    ("kimi-code", "WebSearch", "WebSearch", &[]),
+    ("kimi-code", "Read", "Read", &[("file_path", "path")]),
+    ("kimi-code", "Write", "Write", &[("file_path", "path")]),
+    ("kimi-code", "Edit", "Edit", &[("file_path", "path")]),
+    ("kimi-code", "WebFetch", "FetchURL", &[]),
+    ("crush", "Bash", "bash", &[]),
+    ("crush", "Read", "view", &[]),
+    ("crush", "Write", "write", &[]),
+    ("crush", "Edit", "edit", &[]),
+    ("crush", "Glob", "glob", &[]),
+    ("crush", "Grep", "grep", &[("glob", "include")]),
+    ("crush", "LS", "ls", &[]),
+    ("crush", "WebFetch", "fetch", &[]),
+    ("crush", "WebSearch", "web_search", &[]),
+    ("pi", "Bash", "bash", &[]),
+    ("pi", "Read", "read", &[("file_path", "path")]),
+    ("pi", "Write", "write", &[("file_path", "path")]),
+    ("pi", "Edit", "edit", &[("file_path", "path"), ("old_string", "oldText"), ("new_string", "newText")]),
+    ("pi", "Glob", "find", &[]),
+    ("pi", "Grep", "grep", &[]),
+    ("pi", "LS", "ls", &[]),
+];
+
 /// What an agent calls an action; `None` if it has no such tool.
 fn own(agent: &str, action: &Action) -> Option<(&'static str, Value)> {
-    let (tool, names): (&str, &[(&str, &str)]) = match (agent, action.tool.as_str()) {
-        ("claude-code", "Bash") | ("codex", "Bash") | ("copilot-cli", "Bash") => ("Bash", &[]),
-        ("claude-code", "Read") => ("Read", &[]),
-        ("claude-code", "Write") => ("Write", &[]),
-        ("claude-code", "Edit") => ("Edit", &[]),
-        ("claude-code", "Glob") | ("copilot-cli", "Glob") => ("Glob", &[]),
-        ("claude-code", "Grep") | ("copilot-cli" | "cursor", "Grep") => ("Grep", &[]),
-        ("claude-code", "LS") => ("LS", &[]),
-        ("claude-code" | "copilot-cli" | "cursor", "WebFetch") => ("WebFetch", &[]),
-        ("claude-code" | "copilot-cli", "WebSearch") => ("WebSearch", &[]),
-        ("claude-code", "ApplyPatch") => ("ApplyPatch", &[]),
-        ("claude-code", "Delete") => ("Delete", &[]),
-        ("gemini-cli", "Bash") => ("run_shell_command", &[]),
-        ("gemini-cli", "Read") => ("read_file", &[]),
-        ("gemini-cli", "Write") => ("write_file", &[]),
-        ("gemini-cli", "Edit") => ("replace", &[]),
-        ("gemini-cli", "Glob") => ("glob", &[("path", "dir_path")]),
-        ("gemini-cli", "Grep") => ("grep_search", &[("path", "dir_path"), ("glob", "include_pattern")]),
-        ("gemini-cli", "LS") => ("list_directory", &[("path", "dir_path")]),
-        ("gemini-cli", "WebFetch") => ("web_fetch", &[("url", "prompt")]),
-        ("gemini-cli", "WebSearch") => ("google_web_search", &[]),
-        ("codex", "Read") => ("read_file", &[]),
-        ("codex", "Grep") => ("grep_files", &[("glob", "include")]),
-        ("codex", "LS") => ("list_dir", &[("path", "dir_path")]),
-        ("codex", "ApplyPatch") => ("apply_patch", &[("patch", "command")]),
-        ("cursor", "Bash") => ("Shell", &[]),
-        ("cursor", "Read") => ("Read", &[("file_path", "path")]),
-        ("cursor", "Write") => ("Write", &[("file_path", "path"), ("content", "contents")]),
-        ("cursor", "Edit") => ("StrReplace", &[("file_path", "path")]),
-        ("cursor", "Glob") => ("Glob", &[("pattern", "glob_pattern"), ("path", "target_directory")]),
-        ("cursor", "LS") => ("LS", &[("path", "target_directory")]),
-        ("cursor", "WebSearch") => ("WebSearch", &[("query", "search_term")]),
-        ("cursor", "Delete") => ("Delete", &[("file_path", "path")]),
-        ("copilot-cli", "Read") => ("Read", &[("file_path", "path")]),
-        ("copilot-cli", "Write") => ("Write", &[("file_path", "path"), ("content", "file_text")]),
-        ("copilot-cli", "Edit") => {
-            ("Edit", &[("file_path", "path"), ("old_string", "old_str"), ("new_string", "new_str")])
-        }
-        ("copilot-cli", "ApplyPatch") => ("Edit", &[("patch", "input")]),
-        ("opencode", "Bash") => ("bash", &[]),
-        ("opencode", "Read") => ("read", &[("file_path", "filePath")]),
-        ("opencode", "Write") => ("write", &[("file_path", "filePath")]),
-        ("opencode", "Edit") => {
-            ("edit", &[("file_path", "filePath"), ("old_string", "oldString"), ("new_string", "newString")])
-        }
-        ("opencode", "Glob") => ("glob", &[]),
-        ("opencode", "Grep") => ("grep", &[("glob", "include")]),
-        ("opencode", "LS") => ("list", &[]),
-        ("opencode", "WebFetch") => ("webfetch", &[]),
-        ("opencode", "WebSearch") => ("websearch", &[]),
-        ("opencode", "ApplyPatch") => ("apply_patch", &[("patch", "patchText")]),
-        _ => return None,
-    };
-    Some((tool, renamed(&action.arguments, names)))
+    let known = OWN.iter().find(|(whose, ours, ..)| (*whose, *ours) == (agent, &action.tool));
+    let (_, _, tool, names) = known?;
+    let mut arguments = renamed(&action.arguments, names);
+    if (agent, *tool) == ("droid", "Glob") {
+        // It takes several.
+        let pattern = arguments.as_object_mut().unwrap().remove("pattern");
+        arguments["patterns"] = json!([pattern]);
+    }
+    Some((*tool, arguments))
 }
 
 /// What an agent calls a tool and its arguments, and what it says of the server.
@@ -86,10 +146,15 @@ pub(super) struct Call {
 
 /// What an agent calls an action; why not, if it has no such tool.
 pub(super) fn theirs(agent: &str, action: &Action) -> Result<Call, &'static str> {
+    if agent == "crush" && (action.user.is_some() || action.result.is_some()) {
+        return Err("tells neither prompts nor results");
+    }
     let named = |tool: String, server| Call { tool, arguments: action.arguments.clone(), server };
     if let Some((server, tool)) = action.tool.strip_prefix("mcp__").and_then(|name| name.split_once("__")) {
         return match agent {
-            "claude-code" | "codex" | "copilot-cli" => Ok(named(action.tool.clone(), None)),
+            "claude-code" | "codex" | "copilot-cli" | "qwen-code" | "droid" | "kimi-code" | "pi" => {
+                Ok(named(action.tool.clone(), None))
+            }
             "gemini-cli" => {
                 let context = json!({"server_name": server, "tool_name": tool});
                 Ok(named(format!("mcp_{server}_{tool}"), Some(context)))
@@ -114,6 +179,7 @@ fn names(agent: &str) -> [&'static str; 4] {
     match agent {
         "gemini-cli" => ["session_id", "BeforeAgent", "BeforeTool", "AfterTool"],
         "cursor" => ["conversation_id", "beforeSubmitPrompt", "preToolUse", "postToolUse"],
+        "pi" => ["session_id", "input", "tool_call", "tool_result"],
         "opencode" => ["session_id", "chat.message", "tool.execute.before", "tool.execute.after"],
         _ => ["session_id", "UserPromptSubmit", "PreToolUse", "PostToolUse"],
     }
@@ -122,7 +188,11 @@ fn names(agent: &str) -> [&'static str; 4] {
 /// A prompt, as an agent tells it.
 pub(super) fn prompt(agent: &str, session: &str, text: &str) -> String {
     let [field, name, ..] = names(agent);
-    json!({field: session, "hook_event_name": name, "cwd": PROJECT, "prompt": text}).to_string()
+    let mut event = json!({field: session, "hook_event_name": name, "cwd": PROJECT, "prompt": text});
+    if agent == "qwen-code" {
+        event["submitted_prompt"] = text.into();
+    }
+    event.to_string()
 }
 
 /// The event before a call, as an agent tells it.
@@ -134,6 +204,9 @@ pub(super) fn before(agent: &str, session: &str, call: &Call) -> Value {
     if let Some(server) = &call.server {
         event["mcp_context"] = server.clone();
     }
+    if agent == "crush" {
+        event["event"] = name.into();
+    }
     event
 }
 
@@ -144,7 +217,7 @@ pub(super) fn after(agent: &str, session: &str, call: &Call, result: &str) -> St
     event["hook_event_name"] = name.into();
     let (field, said) = match agent {
         "gemini-cli" => ("tool_response", json!({"llmContent": result, "returnDisplay": result})),
-        "cursor" => ("tool_output", result.into()),
+        "cursor" | "kimi-code" => ("tool_output", result.into()),
         "copilot-cli" => ("tool_result", json!({"result_type": "success", "text_result_for_llm": result})),
         _ => ("tool_response", result.into()),
     };

@@ -28,6 +28,8 @@ struct Agent {
     shown: fn(&Value) -> Option<&str>,
     /// The answer to a call that is permitted and understood.
     allowed: &'static str,
+    /// What its session leaves in the record after the result of its call.
+    after: &'static [&'static str],
 }
 
 /// A field of an answer that is there.
@@ -43,7 +45,17 @@ fn named_with_id(tool: &str, arguments: Value) -> Value {
     json!({"tool_name": tool, "tool_input": arguments, "tool_use_id": "call_9"})
 }
 
-const AGENTS: [Agent; 5] = [
+/// Why a call is denied in the form of Claude Code.
+fn denied_as_claude(answer: &Value) -> Option<&str> {
+    let denies = answer["hookSpecificOutput"]["permissionDecision"] == "deny";
+    text(answer, "/hookSpecificOutput/permissionDecisionReason").filter(|_| denies)
+}
+
+/// What a session leaves in the record, from its opening to the result of its call.
+const CALLED: [&str; 7] =
+    ["run-opened", "input", "proposed", "verdict", "enforcement", "outcome", "observation"];
+
+const AGENTS: [Agent; 10] = [
     Agent {
         id: "gemini-cli",
         session: "session_id",
@@ -55,6 +67,7 @@ const AGENTS: [Agent; 5] = [
         denied: |answer| text(answer, "/reason").filter(|_| answer["decision"] == "deny"),
         shown: |answer| text(answer, "/reason").filter(|_| answer["decision"] == "deny"),
         allowed: r#"{"decision":"allow"}"#,
+        after: &["evidence", "output", "run-closed"],
     },
     Agent {
         id: "codex",
@@ -64,12 +77,10 @@ const AGENTS: [Agent; 5] = [
         shell: "Bash",
         call: named_with_id,
         result: |text| json!({ "tool_response": text }),
-        denied: |answer| {
-            let denies = answer["hookSpecificOutput"]["permissionDecision"] == "deny";
-            text(answer, "/hookSpecificOutput/permissionDecisionReason").filter(|_| denies)
-        },
+        denied: denied_as_claude,
         shown: |answer| text(answer, "/reason").filter(|_| answer["decision"] == "block"),
         allowed: "{}",
+        after: &["evidence", "output", "run-closed"],
     },
     Agent {
         id: "cursor",
@@ -82,6 +93,7 @@ const AGENTS: [Agent; 5] = [
         denied: |answer| text(answer, "/agent_message").filter(|_| answer["permission"] == "deny"),
         shown: |answer| text(answer, "/updated_mcp_tool_output"),
         allowed: r#"{"permission":"allow"}"#,
+        after: &["evidence", "output", "run-closed"],
     },
     Agent {
         id: "copilot-cli",
@@ -99,6 +111,7 @@ const AGENTS: [Agent; 5] = [
             text(answer, "/modifiedResult/textResultForLlm").filter(|_| success)
         },
         allowed: r#"{"permissionDecision":"allow"}"#,
+        after: &["evidence", "output", "run-closed"],
     },
     Agent {
         id: "opencode",
@@ -111,12 +124,86 @@ const AGENTS: [Agent; 5] = [
         denied: |answer| text(answer, "/reason").filter(|_| answer["decision"] == "deny"),
         shown: |answer| text(answer, "/shown"),
         allowed: "{}",
+        // It tells no replies.
+        after: &["run-closed"],
+    },
+    Agent {
+        id: "qwen-code",
+        session: "session_id",
+        prompt: "UserPromptSubmit",
+        events: ["PreToolUse", "PostToolUse"],
+        shell: "run_shell_command",
+        call: named_with_id,
+        result: |text| json!({ "tool_response": {"llmContent": text} }),
+        denied: denied_as_claude,
+        shown: |_| None,
+        allowed: r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Portcullis permits it"}}"#,
+        after: &["evidence", "output", "run-closed"],
+    },
+    Agent {
+        id: "droid",
+        session: "session_id",
+        prompt: "UserPromptSubmit",
+        events: ["PreToolUse", "PostToolUse"],
+        shell: "Execute",
+        call: named,
+        result: |text| json!({ "tool_response": text }),
+        denied: denied_as_claude,
+        shown: |_| None,
+        allowed: r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}"#,
+        // It tells no replies.
+        after: &["evidence", "evidence", "run-closed"],
+    },
+    Agent {
+        id: "kimi-code",
+        session: "session_id",
+        prompt: "UserPromptSubmit",
+        events: ["PreToolUse", "PostToolUse"],
+        shell: "Bash",
+        call: |tool, arguments| json!({"tool_name": tool, "tool_input": arguments, "tool_call_id": "call_9"}),
+        result: |text| json!({ "tool_output": text }),
+        denied: denied_as_claude,
+        shown: |_| None,
+        allowed: "{}",
+        after: &["evidence", "evidence", "run-closed"],
+    },
+    Agent {
+        id: "crush",
+        session: "session_id",
+        prompt: "",
+        events: ["PreToolUse", ""],
+        shell: "bash",
+        call: named,
+        result: |_| json!({}),
+        denied: |answer| text(answer, "/reason").filter(|_| answer["decision"] == "deny"),
+        shown: |_| None,
+        allowed: r#"{"decision":"allow"}"#,
+        after: &[],
+    },
+    Agent {
+        id: "pi",
+        session: "session_id",
+        prompt: "input",
+        events: ["tool_call", "tool_result"],
+        shell: "bash",
+        call: named_with_id,
+        result: |text| json!({ "tool_response": text }),
+        denied: |answer| text(answer, "/reason").filter(|_| answer["decision"] == "deny"),
+        shown: |answer| text(answer, "/shown"),
+        allowed: "{}",
+        // It tells no replies.
+        after: &["run-closed"],
     },
 ];
 
 impl Agent {
+    /// The field that names an event.
+    fn named_by(&self) -> &'static str {
+        if self.id == "crush" { "event" } else { "hook_event_name" }
+    }
+
     fn event(&self, name: &str, fields: &[Value]) -> Vec<u8> {
-        let mut event = json!({self.session: "one", "cwd": "/home/dev/shop", "hook_event_name": name});
+        let mut event = json!({self.session: "one", "cwd": "/home/dev/shop", self.named_by(): name});
         for more in fields {
             event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         }
@@ -147,18 +234,20 @@ fn a_session_of_every_agent_is_one_run() {
         for line in agent.lines() {
             let event: Value = serde_json::from_str(&line).unwrap();
             let answer = client.answer(&["--agent", agent.id], line.as_bytes());
-            let before = event["hook_event_name"] == agent.events[0];
+            let before = event[agent.named_by()] == agent.events[0];
             let expected = if before { agent.allowed } else { "{}" };
             assert_eq!(answer.to_string(), expected, "{}: {line}", agent.id);
         }
         let events = client.recorded();
-        let call = ["run-opened", "input", "proposed", "verdict", "enforcement", "outcome", "observation"];
-        // OpenCode tells no replies.
-        let rest = if agent.id == "opencode" { &[][..] } else { &["evidence", "output"] };
-        let expected = [&call[..], rest, &["run-closed"]].concat();
-        assert_eq!(kinds(&events), expected, "{}", agent.id);
+        // Crush tells of calls alone, before they are made.
+        let called: &[&str] = match agent.prompt {
+            "" => &["run-opened", "proposed", "verdict", "enforcement", "outcome"],
+            _ => &CALLED,
+        };
+        assert_eq!(kinds(&events), [called, agent.after].concat(), "{}", agent.id);
         assert_eq!(events[0]["body"]["place"]["workspace"], "/home/dev/shop");
-        assert_eq!(events[2]["body"]["tool"], "Bash", "in the words of bundles");
+        let proposed = events.iter().find(|event| event["kind"] == "proposed").unwrap();
+        assert_eq!(proposed["body"]["tool"], "Bash", "in the words of bundles");
     }
 }
 
@@ -208,6 +297,7 @@ fn no_agent_reads_a_planted_order() {
         (&AGENTS[2], "MCP:weather:today", json!({})),
         (&AGENTS[3], "WebFetch", json!({"url": "https://news.example/weather"})),
         (&AGENTS[4], "webfetch", json!({"url": "https://news.example/weather"})),
+        (&AGENTS[9], "mcp__weather__today", json!({})),
     ] {
         let client = Client::new(Program::Small);
         let bundle = bundle_with_weather(client.folder.path());
@@ -259,6 +349,35 @@ fn a_prompt_that_cannot_be_withheld_is_not_said_to_be() {
     assert_eq!(events[3]["body"]["enforced"], "let-pass");
 }
 
+/// Kimi Code tells a call that was denied as one that failed: nobody has made it.
+#[test]
+fn a_denied_call_that_is_told_as_failed_was_not_made() {
+    let client = Client::new(Program::Small);
+    let agent = &AGENTS[7];
+    let call = (agent.call)(agent.shell, json!({"command": "rm -r -f ../other"}));
+    let answer = agent.answer(&client, &agent.event(agent.events[0], std::slice::from_ref(&call)));
+    assert!((agent.denied)(&answer).is_some(), "{answer}");
+    let error = json!({"error": {"name": "Error", "message": "denied"}});
+    let after = agent.event("PostToolUseFailure", &[call, error]);
+    assert_eq!(agent.answer(&client, &after), json!({}));
+    assert_eq!(kinds(&client.recorded()), ["run-opened", "proposed", "verdict", "enforcement"]);
+}
+
+/// Crush never tells what became of a call, and does not name it.
+#[test]
+fn a_call_of_which_nothing_is_told_does_not_count_as_going_on() {
+    let client = Client::new(Program::Small);
+    let agent = &AGENTS[8];
+    for _ in 0..2 {
+        let answer = agent.before(&client, agent.shell, json!({"command": "ls -la src"}));
+        assert_eq!(answer.to_string(), agent.allowed);
+    }
+    let events = client.recorded();
+    let outcomes: Vec<_> = events.iter().filter(|event| event["kind"] == "outcome").collect();
+    assert_eq!(outcomes.len(), 2, "{events:?}");
+    assert!(outcomes.iter().all(|event| event["body"]["status"] == "unknown"), "{outcomes:?}");
+}
+
 /// A patch that Copilot CLI calls `Edit` before it is applied, and `apply_patch` after it.
 #[test]
 fn a_patch_is_judged_by_the_files_that_it_names() {
@@ -267,6 +386,7 @@ fn a_patch_is_judged_by_the_files_that_it_names() {
         (&AGENTS[1], ["apply_patch", "apply_patch"], "command"),
         (&AGENTS[3], ["Edit", "apply_patch"], "input"),
         (&AGENTS[4], ["apply_patch", "apply_patch"], "patchText"),
+        (&AGENTS[6], ["ApplyPatch", "ApplyPatch"], "input"),
     ] {
         let client = Client::new(Program::Small);
         let answer = agent.before(&client, tools[0], json!({argument: patch("/srv/other/a.rs")}));
@@ -281,46 +401,52 @@ fn a_patch_is_judged_by_the_files_that_it_names() {
     }
 }
 
-/// The plugin as OpenCode loads it: node runs it, and calls what OpenCode calls.
+/// The plugins as OpenCode and pi load them: node runs them, and calls what those call.
 #[test]
-fn the_plugin_of_opencode_stops_what_is_denied_and_whatever_it_cannot_ask() {
-    let client = Client::new(Program::Small);
-    let mut install = client.command(&["hook", "install", "opencode", "--user", "--uncontained", "--json"]);
-    let ran: crate::command::Ran =
-        install.env("HOME", client.folder.path()).env_remove("XDG_CONFIG_HOME").output().unwrap().into();
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let installed = ran.json()[0]["file"].as_str().unwrap().to_owned();
-    assert!(installed.ends_with(".config/opencode/plugins/portcullis.js"), "{installed}");
-    // node takes a file by its ending for a module.
-    let plugin = client.folder.path().join("plugin.mjs");
-    fs::copy(installed, &plugin).unwrap();
-    let script = client.folder.path().join("opencode.mjs");
-    fs::write(&script, NODE).unwrap();
-    let run = |plugin: &Path| {
-        let mut node = std::process::Command::new("node");
-        node.arg(&script).arg(plugin);
-        let ran: crate::command::Ran = client.surrounded(node).output().unwrap().into();
+fn a_plugin_stops_what_is_denied_and_whatever_it_cannot_ask() {
+    for (id, file, host) in [
+        ("opencode", ".config/opencode/plugins/portcullis.js", OPENCODE),
+        ("pi", ".pi/agent/extensions/portcullis.ts", PI),
+    ] {
+        let client = Client::new(Program::Small);
+        let mut install = client.command(&["hook", "install", id, "--user", "--uncontained", "--json"]);
+        let ran: crate::command::Ran =
+            install.env("HOME", client.folder.path()).env_remove("XDG_CONFIG_HOME").output().unwrap().into();
         assert_eq!(ran.code, 0, "{}", ran.stderr);
-        ran.json()
-    };
-    let said = run(&plugin);
-    assert_eq!(said[0], json!({"ran": "ls -la src"}), "{said:?}");
-    assert!(said[1]["stopped"].as_str().unwrap().contains("outside-tree-delete"), "{said:?}");
-    let events = client.recorded();
-    assert_eq!(events[3]["body"]["enforced"], "executed", "{events:?}");
-    assert_eq!(kinds(&events)[4..6], ["outcome", "observation"]);
+        let installed = ran.json()[0]["file"].as_str().unwrap().to_owned();
+        assert!(installed.ends_with(file), "{installed}");
+        // node takes a file by its ending for a module.
+        let plugin = client.folder.path().join("plugin.mjs");
+        fs::copy(installed, &plugin).unwrap();
+        let script = client.folder.path().join("host.mjs");
+        fs::write(&script, host).unwrap();
+        let run = |plugin: &Path| {
+            let mut node = std::process::Command::new("node");
+            node.arg(&script).arg(plugin);
+            let ran: crate::command::Ran = client.surrounded(node).output().unwrap().into();
+            assert_eq!(ran.code, 0, "{}", ran.stderr);
+            ran.json()
+        };
+        let said = run(&plugin);
+        assert_eq!(said[0], json!({"ran": "ls -la src"}), "{id}: {said:?}");
+        assert!(said[1]["stopped"].as_str().unwrap().contains("outside-tree-delete"), "{id}: {said:?}");
+        let events = client.recorded();
+        let proposed = events.iter().position(|event| event["kind"] == "proposed").unwrap();
+        assert_eq!(events[proposed + 2]["body"]["enforced"], "executed", "{id}: {events:?}");
+        assert_eq!(kinds(&events)[proposed + 3..proposed + 5], ["outcome", "observation"], "{id}");
 
-    // Without the program nothing is called.
-    let text = fs::read_to_string(&plugin).unwrap();
-    let line = text.lines().find(|line| line.starts_with("const COMMAND")).unwrap();
-    let gone = client.folder.path().join("gone.mjs");
-    fs::write(&gone, text.replace(line, "const COMMAND = \"/gone/portcullis-hook\";")).unwrap();
-    let said = run(&gone);
-    assert!(said.iter().all(|call| call.get("stopped").is_some()), "{said:?}");
+        // Without the program nothing is called.
+        let text = fs::read_to_string(&plugin).unwrap();
+        let line = text.lines().find(|line| line.starts_with("const COMMAND")).unwrap();
+        let gone = client.folder.path().join("gone.mjs");
+        fs::write(&gone, text.replace(line, "const COMMAND = \"/gone/portcullis-hook\";")).unwrap();
+        let said = run(&gone);
+        assert!(said.iter().all(|call| call.get("stopped").is_some()), "{id}: {said:?}");
+    }
 }
 
 /// What OpenCode does with a plugin, as far as calls of tools go.
-const NODE: &str = r#"
+const OPENCODE: &str = r#"
 import { pathToFileURL } from "node:url";
 const { Portcullis } = await import(pathToFileURL(process.argv[2]));
 const hooks = await Portcullis({ directory: "/home/dev/shop" });
@@ -331,6 +457,31 @@ for (const [callID, command] of [["c1", "ls -la src"], ["c2", "rm -r -f ../other
     const result = { title: "", output: "main.rs", metadata: {} };
     await hooks["tool.execute.after"]({ tool: "bash", sessionID: "s", callID }, result);
     console.log(JSON.stringify({ ran: output.args.command }));
+  } catch (error) {
+    console.log(JSON.stringify({ stopped: error.message }));
+  }
+}
+"#;
+
+/// What pi does with an extension: an error before a call keeps it from being made, any other is logged.
+const PI: &str = r#"
+import { pathToFileURL } from "node:url";
+const handlers = {};
+(await import(pathToFileURL(process.argv[2]))).default({ on: (name, handler) => { handlers[name] = handler; } });
+const ctx = {
+  cwd: "/home/dev/shop", ui: { notify: () => {} },
+  sessionManager: { getSessionId: () => "s", getSessionFile: () => undefined },
+};
+await handlers.session_start({ reason: "startup" }, ctx);
+const typed = await handlers.input({ text: "What is in src?", source: "interactive" }, ctx);
+for (const [toolCallId, command] of [["c1", "ls -la src"], ["c2", "rm -r -f ../other"]]) {
+  const call = { toolName: "bash", toolCallId, input: { command } };
+  try {
+    if (typed.action !== "continue") throw new Error("the prompt was withheld");
+    const answer = await handlers.tool_call(call, ctx);
+    const content = [{ type: "text", text: answer?.block ? answer.reason : "main.rs" }];
+    await handlers.tool_result({ ...call, content, details: {}, isError: answer?.block === true }, ctx);
+    console.log(JSON.stringify(answer?.block ? { stopped: answer.reason } : { ran: call.input.command }));
   } catch (error) {
     console.log(JSON.stringify({ stopped: error.message }));
   }
@@ -355,6 +506,7 @@ fn what_an_agent_cannot_do_is_not_installed() {
     for (args, why) in [
         (&["install", "codex", "--ask"][..], "does not let a hook have its user asked"),
         (&["install", "gemini-cli", "--local"], "has no settings for one project and one user"),
+        (&["install", "kimi-code"], "has no settings for one project; use `--user`"),
         (&["install", "no-such-agent"], "no-such-agent"),
     ] {
         let ran = run(args);

@@ -123,6 +123,30 @@ fn a_command_does_what_its_profile_says_and_the_record_says_what_it_did() {
     }
 }
 
+/// What pi's extension tells after a call has the arguments that the model gave.
+#[test]
+fn what_pi_runs_is_contained_too() {
+    if !contains() {
+        return;
+    }
+    let (client, project) = (Client::containing(Program::Small), Project::new());
+    let event = |name: &str, told: &str| {
+        let input = json!({
+            "hook_event_name": name, "session_id": "pi-1", "cwd": project.path(), "tool_name": "bash", "tool_use_id": "c",
+            "tool_input": {"command": "sh build.sh", "timeout": 9}, "error": told,
+        });
+        input.to_string().into_bytes()
+    };
+    let answer = client.answer(&["--agent", "pi"], &event("tool_call", ""));
+    assert_eq!(answer["arguments"]["timeout"], 9, "the rest stays: {answer}");
+    let ran = project.shell(answer["arguments"]["command"].as_str().unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str()), (7, "built\nrefused\n"), "{}", ran.stderr);
+    assert_eq!(client.answer(&["--agent", "pi"], &event("tool_failure", &ran.stdout)), json!({}));
+    let events = client.recorded();
+    assert_eq!(bodies(&events, "observed").len(), 1, "{:?}", kinds(&events));
+    assert_eq!(bodies(&events, "evidence").len(), 0, "{events:?}");
+}
+
 #[test]
 fn a_client_that_runs_it_otherwise_is_told_and_recorded() {
     if !contains() {
