@@ -15,9 +15,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::error::LedgerError;
+use crate::sqlite::counters::Counters;
 use crate::sqlite::room::ROOM_BYTES;
 use crate::sqlite::schema::{Files, PAGE_BYTES};
-use crate::sqlite::writer::Counters;
 
 /// How often the thread looks whether there is enough to copy.
 const INTERVAL: Duration = Duration::from_millis(100);

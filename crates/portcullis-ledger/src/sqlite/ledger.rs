@@ -19,12 +19,13 @@ use crate::ledger::RecoveryReport;
 use crate::log::{Anchor, NotAnchored};
 use crate::sqlite::backfill::{self, Backfill};
 use crate::sqlite::checkpoint::Checkpointer;
+use crate::sqlite::counters::{Counters, WriterStats};
 use crate::sqlite::lock::WriterLock;
 use crate::sqlite::presence::Presence;
 use crate::sqlite::queue::Queue;
 use crate::sqlite::read::SqliteReader;
 use crate::sqlite::schema::{self, Files};
-use crate::sqlite::writer::{Answer, Counters, Request, Writer, WriterStats};
+use crate::sqlite::writer::{Answer, Request, Writer};
 
 /// SqliteReader connections that are kept for the next query.
 const IDLE_READERS_MAX: usize = 8;

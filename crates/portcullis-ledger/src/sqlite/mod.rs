@@ -18,6 +18,7 @@ mod backfill;
 mod backup;
 mod checkpoint;
 mod chosen;
+mod counters;
 mod doctor;
 mod erase;
 mod error;
@@ -45,12 +46,13 @@ use std::path::Path;
 use crate::error::LedgerError;
 
 pub use backup::{copy_file, copy_folder, copy_store};
+pub use counters::WriterStats;
 pub use erase::SqliteEraser;
 pub use ledger::{OpenOptions, SqliteLedger};
 pub use purge::COMPACT_BYTES_MAX;
 pub use queue::{QUEUE_BYTES_MAX, QUEUE_REQUESTS_MAX};
 pub use read::SqliteReader;
-pub use writer::{BATCH_EVENTS_MAX, WriterStats};
+pub use writer::BATCH_EVENTS_MAX;
 
 /// The database in the folder.
 pub(crate) const DATABASE_FILE: &str = "ledger.db";

@@ -10,7 +10,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use portcullis_core::event::ClosedState;
 use portcullis_core::freeze::Freeze;
@@ -27,6 +26,7 @@ use crate::ledger::OpenedSegment;
 use crate::ledger::RecoveryReport;
 use crate::sqlite::approvals;
 use crate::sqlite::checkpoint;
+use crate::sqlite::counters::Counters;
 use crate::sqlite::facts;
 use crate::sqlite::freezes;
 use crate::sqlite::presence::Presence;
@@ -97,47 +97,6 @@ enum Done {
     Opened(OpenedSegment),
     Appended(Head),
     Frozen,
-}
-
-/// What the writer has done since it started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct WriterStats {
-    /// Transactions, each with one wait for the disk.
-    pub transactions: u64,
-    /// Appends that were answered with success.
-    pub appends: u64,
-    /// Events in them.
-    pub events: u64,
-}
-
-/// The counters behind [`WriterStats`].
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    transactions: AtomicU64,
-    appends: AtomicU64,
-    events: AtomicU64,
-    /// Bytes of lines and payloads.
-    bytes: AtomicU64,
-    /// The write-ahead log is nearly as long as its room, and not all of it is copied.
-    nearly_full: AtomicBool,
-}
-
-impl Counters {
-    pub(crate) fn set_nearly_full(&self, is: bool) {
-        self.nearly_full.store(is, Ordering::Relaxed);
-    }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn read(&self) -> WriterStats {
-        WriterStats {
-            transactions: self.transactions.load(Ordering::Relaxed),
-            appends: self.appends.load(Ordering::Relaxed),
-            events: self.events.load(Ordering::Relaxed),
-        }
-    }
 }
 
 /// A segment that this process writes.
@@ -251,7 +210,7 @@ impl Writer {
             self.has_room = true;
             let _ = room::make(&mut self.connection);
         }
-        if self.counters.nearly_full.load(Ordering::Relaxed) && queue.is_empty() {
+        if self.counters.is_nearly_full() && queue.is_empty() {
             self.counters.set_nearly_full(false);
             checkpoint::finish(&self.connection);
         }
@@ -288,9 +247,7 @@ impl Writer {
 
     fn answer(&self, request: Request, result: Result<Done, LedgerError>) {
         if let (Request::Append(append, _), Ok(_)) = (&request, &result) {
-            self.counters.appends.fetch_add(1, Ordering::Relaxed);
-            self.counters.events.fetch_add(append.events.len() as u64, Ordering::Relaxed);
-            self.counters.bytes.fetch_add(append.bytes() as u64, Ordering::Relaxed);
+            self.counters.count(append);
         }
         request.answer(result);
     }
@@ -328,7 +285,7 @@ impl Writer {
             Ok(results)
         })();
         self.books.settle(result.is_ok());
-        self.counters.transactions.fetch_add(1, Ordering::Relaxed);
+        self.counters.count_transaction();
         result
     }
 }

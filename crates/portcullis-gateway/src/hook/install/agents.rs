@@ -235,6 +235,8 @@ static DROID: Place = Place {
     ],
     programs: &["droid"],
     folder: ".factory",
+    // While it is there, hooks in the others are out of force.
+    own_file: true,
     besides: Some("Droid takes it up when it starts, or once you have reviewed it in `/hooks`"),
     ..USUAL
 };
