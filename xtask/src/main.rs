@@ -36,9 +36,9 @@ usage: cargo xtask COMMAND
   package [--target TRIPLE] [DIR]
                   build for musl and write an archive, a Debian package, a container image, a wheel, an npm package, a
                   bill of materials and their digests into DIR, or target/package
-  package --check [--release | --programs DIR]
+  package --check [--release | --programs DIR | --target TRIPLE]
                   install each package into an empty root, use it and remove it; of programs as the tests build them,
-                  as they are given away, or that lie in DIR
+                  as they are given away, or that lie in DIR; or build and pack for another machine, and run that here
   fmt             format the code
   lint            clippy over everything, warnings denied
   tidy            the rules that no compiler knows: lengths, crate edges, guards' tests, licences, wording

@@ -7,6 +7,7 @@
 
 mod check;
 mod debian;
+mod foreign;
 mod image;
 mod linked;
 mod papers;
@@ -14,11 +15,16 @@ mod programs;
 mod registries;
 mod root;
 mod tarball;
+mod tools;
 mod tree;
+mod unit;
 
 use std::fmt::Write as _;
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use crate::process::{Failure, Program, Result, doing, root};
 use papers::{BILL, Papers};
@@ -43,19 +49,19 @@ struct Made {
 /// The words are not understood, something does not build, or what was built does not run.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
-        ["--check"] => check::run(&Programs::tested(TARGETS[0])?),
-        ["--check", "--programs", folder] => {
-            let folder = Path::new(folder);
-            check::run(&Programs::of(folder, folder, TARGETS[0])?)
-        }
-        ["--check", "--release"] => check::run_twice(&Programs::release(TARGETS[0])?),
-        ["--target", triple, rest @ ..] => {
-            let target = TARGETS.iter().find(|target| target.triple == *triple).copied();
-            let known = TARGETS.map(|target| target.triple).join(" and ");
-            write(target.ok_or_else(|| Failure::new(format!("packages are for {known}")))?, rest)
-        }
-        rest => write(TARGETS[0], rest),
+        ["--check"] => check::run(&Programs::tested()?),
+        ["--check", "--programs", folder] => check::run(&Programs::lying_in(Path::new(folder))?),
+        ["--check", "--release"] => check::run_twice(&Programs::release(Target::usual())?),
+        ["--check", "--target", triple] => foreign::check(named(triple)?),
+        ["--target", triple, rest @ ..] => write(named(triple)?, rest),
+        rest => write(Target::usual(), rest),
     }
+}
+
+fn named(triple: &str) -> Result<Target> {
+    let known = TARGETS.map(|target| target.triple).join(" and ");
+    let target = TARGETS.into_iter().find(|target| target.triple == triple);
+    target.ok_or_else(|| Failure::new(format!("packages are for {known}")))
 }
 
 fn write(target: Target, words: &[&str]) -> Result<()> {
@@ -64,7 +70,7 @@ fn write(target: Target, words: &[&str]) -> Result<()> {
         [folder] if !folder.starts_with('-') => Path::new(folder).to_owned(),
         _ => {
             return Err(Failure::new(
-                "say `package [--target TRIPLE] [DIR]` or `package --check [--release | --programs DIR]`",
+                "say `package [--target TRIPLE] [DIR]` or `package --check [--release | --programs DIR | --target TRIPLE]`",
             ));
         }
     };
@@ -93,13 +99,9 @@ fn write(target: Target, words: &[&str]) -> Result<()> {
 /// All packages of these programs, the bill of materials and the list of digests.
 fn packages(programs: &Programs) -> Result<Vec<Made>> {
     let papers = Papers::of(programs)?;
-    let mut made = vec![
-        tarball::make(programs, &papers)?,
-        debian::make(programs, &papers)?,
-        image::make(programs, &papers)?,
-        registries::wheel(programs, &papers)?,
-        registries::npm(programs, &papers)?,
-    ];
+    let pack: [fn(&Programs, &Papers) -> Result<Made>; 5] =
+        [tarball::make, debian::make, image::make, registries::wheel, registries::npm];
+    let mut made = side_by_side(&pack, |make| make(programs, &papers))?;
     let name = format!("portcullis-{}-{}-{BILL}", programs.version, programs.target.machine);
     made.push(Made { name, bytes: papers.bill.into_bytes() });
     let sums = made.iter().fold(String::new(), |mut sums, Made { name, bytes }| {
@@ -108,6 +110,28 @@ fn packages(programs: &Programs) -> Result<Vec<Made>> {
     });
     made.push(Made { name: SUMS.to_owned(), bytes: sums.into_bytes() });
     Ok(made)
+}
+
+/// Does all of them, as many at a time as there are processors, and returns what came of each in their order; or the
+/// first failure.
+fn side_by_side<J: Sync, T: Send>(jobs: &[J], work: impl Fn(&J) -> Result<T> + Sync) -> Result<Vec<T>> {
+    let next = AtomicUsize::new(0);
+    let lanes = thread::available_parallelism().map_or(1, usize::from);
+    let lane = || {
+        let mut done = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(number) else { return done };
+            done.push((number, work(job)));
+        }
+    };
+    let mut done: Vec<(usize, Result<T>)> = thread::scope(|scope| {
+        let lanes: Vec<_> = (0..lanes).map(|_| scope.spawn(lane)).collect();
+        let joined = lanes.into_iter().map(|lane| lane.join().unwrap_or_else(|cause| resume_unwind(cause)));
+        joined.flatten().collect()
+    });
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 /// A file of `packaging/`.
@@ -147,7 +171,13 @@ mod tests {
 
     #[test]
     fn words_that_are_not_understood_are_refused_before_anything_is_built() {
-        for words in [&["--target", "sparc"][..], &["a", "b"], &["--fast"], &["--check", "x"]] {
+        for words in [
+            &["--target", "sparc"][..],
+            &["a", "b"],
+            &["--fast"],
+            &["--check", "x"],
+            &["--check", "--target", "sparc"],
+        ] {
             assert!(run(words).is_err(), "{words:?}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -11,7 +11,8 @@ use super::image::HOME;
 use super::programs::{ALL, MAIN, Programs};
 use super::root::{self, Root};
 use super::tree::digest;
-use super::{Made, SUMS, packages};
+use super::unit;
+use super::{Made, SUMS, packages, side_by_side};
 use crate::process::{self, Failure, Program, Result, doing};
 
 /// What a program may leave where it was started by `root`: the state folder, and what was made on purpose.
@@ -75,7 +76,7 @@ fn all(programs: &Programs, made: &[Made], folder: &Path) -> Result<()> {
         (".whl", &["bwrap", "python3"], wheel),
         (".tgz", &["bwrap", "npm"], npm),
     ];
-    for (ending, needs, attempt) in tries {
+    side_by_side(&tries, |(ending, needs, attempt)| {
         if let Some(program) = needs.iter().find(|program| !is_there(program)) {
             if process::may_install() {
                 return Err(Failure::new(format!(
@@ -85,14 +86,15 @@ fn all(programs: &Programs, made: &[Made], folder: &Path) -> Result<()> {
             println!(
                 "package: SKIPPED, `{program}` is not on this machine to try the package `…{ending}` with"
             );
-            continue;
+            return Ok(());
         }
         let begun = Instant::now();
         attempt(programs, &named(ending)?)
             .map_err(|failure| Failure::new(format!("the package `…{ending}`: {failure}")))?;
         println!("package: …{ending} installed, used and removed in {:.1} s", begun.elapsed().as_secs_f64());
-    }
-    Ok(())
+        Ok(())
+    })
+    .map(drop)
 }
 
 fn is_there(program: &str) -> bool {
@@ -156,11 +158,7 @@ fn debian(programs: &Programs, package: &Path) -> Result<()> {
         }
     }
     let unit = root.path("usr/lib/systemd/system/portcullis.service");
-    verify(&unit)?;
-    Program::new("systemd-analyze")
-        .args(["security", "--offline=true", "--no-pager", "--threshold=20"])
-        .args([&unit])
-        .output()?;
+    unit::hold(&unit)?;
     Used::new(&root, "/usr/bin", programs).everything()?;
     dpkg(&["--remove", MAIN])?;
     if !root.path("etc/default/portcullis").is_file() {
@@ -171,16 +169,6 @@ fn debian(programs: &Programs, package: &Path) -> Result<()> {
     let before: Vec<String> = before.into_iter().filter(theirs).collect();
     doing("remove dpkg's own files", fs::remove_dir_all(root.path("var/lib/dpkg")))?;
     only_state(&root, &before)
-}
-
-/// Has systemd read the unit. That the program is not installed on this machine is the one complaint that it may have.
-fn verify(unit: &Path) -> Result<()> {
-    let mut command = Command::new("systemd-analyze");
-    command.args(["verify", "--man=no"]).arg(unit);
-    let said = root::ended(command, "")?.said;
-    let problems = said.lines().filter(|line| !line.contains("/usr/bin/portcullis is not executable"));
-    let problems: Vec<&str> = problems.filter(|line| line.contains("portcullis.service")).collect();
-    if problems.is_empty() { Ok(()) } else { Err(Failure::new(problems.join("\n"))) }
 }
 
 fn image(programs: &Programs, package: &Path) -> Result<()> {

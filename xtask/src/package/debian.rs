@@ -36,8 +36,8 @@ pub(super) fn make(programs: &Programs, papers: &Papers) -> Result<Made> {
     let mut archive = b"!<arch>\n".to_vec();
     for (name, bytes) in [
         ("debian-binary", b"2.0\n".to_vec()),
-        ("control.tar.gz", control.tar_gz("./", programs.time)?),
-        ("data.tar.gz", data.tar_gz("./", programs.time)?),
+        ("control.tar.gz", control.tar_gz("./", programs.time, programs.compression)?),
+        ("data.tar.gz", data.tar_gz("./", programs.time, programs.compression)?),
     ] {
         member(&mut archive, name, &bytes, programs.time)?;
     }
@@ -52,7 +52,7 @@ fn data(programs: &Programs, papers: &Papers) -> Result<Tree> {
         // Debian's policy wants manual pages compressed, and keeps zsh's functions of packages elsewhere.
         let path = path.replace("zsh/site-functions", "zsh/vendor-completions");
         if path.starts_with("man/") {
-            tree.file(&format!("usr/share/{path}.gz"), gzip(bytes)?, TEXT);
+            tree.file(&format!("usr/share/{path}.gz"), gzip(bytes, programs.compression)?, TEXT);
         } else {
             tree.file(&format!("usr/share/{path}"), bytes.as_slice(), TEXT);
         }

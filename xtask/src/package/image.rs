@@ -23,7 +23,7 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// `portcullis-VERSION-MACHINE-oci.tar`.
 pub(super) fn make(programs: &Programs, papers: &Papers) -> Result<Made> {
     let layer = content(programs, papers).tar("", programs.time)?;
-    let packed = gzip(&layer)?;
+    let packed = gzip(&layer, programs.compression)?;
     let made = date(programs.time)?;
     let labels = json!({
         "org.opencontainers.image.title": "portcullis",

@@ -4,15 +4,20 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+
+use super::tools::Tools;
 use super::tree::digest;
 use crate::docs;
 use crate::engine;
-use crate::process::{self, Failure, Program, Result, doing, root};
+use crate::process::{Failure, Program, Result, doing, root};
 
 /// The program itself.
 pub(super) const MAIN: &str = "portcullis";
 /// The programs beside it whose digests are recorded.
 pub(super) const HELPERS: [&str; 2] = ["portcullis-contain", "portcullis-starlark"];
+/// Where an ELF header names the machine.
+const ELF_MACHINE: std::ops::Range<usize> = 18..20;
 /// All of them.
 pub(super) const ALL: [&str; 4] = [MAIN, "portcullis-hook", "portcullis-contain", "portcullis-starlark"];
 
@@ -27,27 +32,29 @@ pub(super) struct Target {
     pub(super) debian: &'static str,
     /// As node calls it.
     pub(super) node: &'static str,
-    /// Removes symbols.
-    strip: &'static str,
+    /// As ELF does in its header.
+    elf: u16,
 }
 
-/// The targets, of which the first is the usual one.
+/// The targets, of which the first is the usual one where the machine is none of them.
 pub(super) const TARGETS: [Target; 2] = [
-    Target {
-        triple: "x86_64-unknown-linux-musl",
-        machine: "x86_64",
-        debian: "amd64",
-        node: "x64",
-        strip: "strip",
-    },
+    Target { triple: "x86_64-unknown-linux-musl", machine: "x86_64", debian: "amd64", node: "x64", elf: 62 },
     Target {
         triple: "aarch64-unknown-linux-musl",
         machine: "aarch64",
         debian: "arm64",
         node: "arm64",
-        strip: "aarch64-linux-gnu-strip",
+        elf: 183,
     },
 ];
+
+impl Target {
+    /// The one of this machine.
+    pub(super) fn usual() -> Self {
+        let this = TARGETS.into_iter().find(|target| target.machine == std::env::consts::ARCH);
+        this.unwrap_or(TARGETS[0])
+    }
+}
 
 /// Built programs with all that a package says of them.
 #[derive(Debug, Clone)]
@@ -59,6 +66,8 @@ pub(super) struct Programs {
     /// As `portcullis --version` says it, with the commit.
     pub(super) told: String,
     pub(super) target: Target,
+    /// How much work goes into making packages small.
+    pub(super) compression: Compression,
     /// Time of everything in a package, in seconds since the epoch.
     pub(super) time: u64,
     /// Manual pages and completions, by path below `share`.
@@ -69,48 +78,63 @@ impl Programs {
     /// Builds them, optimised and without need of any library, for a target.
     ///
     /// # Errors
-    /// The target is not installed, something does not build, or two programs are of different versions.
+    /// Something that building takes is missing, it fails, or two programs are of different versions.
     pub(super) fn release(target: Target) -> Result<Self> {
-        has_target(target)?;
-        let cargo = |arguments: &[&str]| {
-            Program::cargo(["build", "--release", "--locked", "--target", target.triple])
-                .args(arguments)
-                .env(&flags_variable(target.triple), remapped())
-                .run()
-        };
-        cargo(&["--package", MAIN, "--bins"])?;
-        cargo(&["--manifest-path", engine::MANIFEST, "--target-dir", engine::TARGET])?;
-        let built = root().join("target").join(target.triple).join("release");
-        let engine = root().join(engine::TARGET).join(target.triple).join("release");
-        Self::of(&built, &engine, target)
+        let tools = Tools::of(target)?;
+        let (built, engine) = build(target, &tools, ["release", "release"])?;
+        // A package is made once and copied often.
+        Self::of(&built, &engine, target, &tools, Compression::best())
+    }
+
+    /// Builds them for a target as quickly as can be: for seeing that they build and run.
+    ///
+    /// # Errors
+    /// As [`Self::release`].
+    pub(super) fn quick(target: Target, tools: &Tools) -> Result<Self> {
+        let (built, engine) = build(target, tools, ["demo", "dev"])?;
+        Self::of(&built, &engine, target, tools, Compression::fast())
     }
 
     /// Those that the tests use, built without optimisation for this machine: for trying the packages, not for giving away.
     ///
     /// # Errors
     /// As [`Self::of`].
-    pub(super) fn tested(target: Target) -> Result<Self> {
+    pub(super) fn tested() -> Result<Self> {
         let built = docs::built()?;
-        let folder = built.parent().unwrap_or(Path::new("/"));
-        Self::of(folder, folder, target)
+        Self::lying_in(built.parent().unwrap_or(Path::new("/")))
     }
 
-    /// Those that lie in a folder already, as the tests build them, with the engine from another.
+    /// Those that lie in a folder already, as the tests build them.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub(super) fn lying_in(folder: &Path) -> Result<Self> {
+        Self::of(folder, folder, Target::usual(), &Tools::of_this_machine(), Compression::fast())
+    }
+
+    /// Those of a folder, with the engine from another.
     ///
     /// # Errors
     /// One is missing, cannot be stripped, or is of another version.
-    pub(super) fn of(folder: &Path, engine: &Path, target: Target) -> Result<Self> {
+    fn of(
+        folder: &Path,
+        engine: &Path,
+        target: Target,
+        tools: &Tools,
+        compression: Compression,
+    ) -> Result<Self> {
         let place = |name: &str| if name == HELPERS[1] { engine.join(name) } else { folder.join(name) };
-        let told = agreed(&ALL.map(place))?;
-        let bytes = ALL.iter().map(|name| Ok((*name, stripped(&place(name), target)?)));
+        let told = agreed(&ALL.map(place), tools)?;
+        let bytes = ALL.iter().map(|name| Ok((*name, stripped(&place(name), target, tools)?)));
         let version = told.split(' ').next().unwrap_or_default().to_owned();
         Ok(Self {
             bytes: bytes.collect::<Result<_>>()?,
             version,
             told,
             target,
+            compression,
             time: time()?,
-            share: share(&folder.join(MAIN))?,
+            share: share(&folder.join(MAIN), tools)?,
         })
     }
 
@@ -128,31 +152,29 @@ impl Programs {
     }
 }
 
-/// Sees to the standard library and the C compiler for the target: installs them where that is ours to do, else complains
-/// with the remedy.
-fn has_target(target: Target) -> Result<()> {
-    let triple = target.triple;
-    if is_ready(target) {
-        return Ok(());
-    }
-    if target == TARGETS[0] && process::may_install() {
-        Program::new("rustup").args(["target", "add", triple]).run()?;
-        process::install(&["musl-tools"])?;
-        if is_ready(target) {
-            return Ok(());
+/// Builds the programs of the workspace and the engine in these profiles, and says in which folders they are.
+fn build(target: Target, tools: &Tools, [ours, engines]: [&str; 2]) -> Result<(PathBuf, PathBuf)> {
+    let cargo = |profile: &str, arguments: &[&str]| {
+        let mut program =
+            Program::cargo(["build", "--locked", "--target", target.triple, "--profile", profile])
+                .args(arguments)
+                .env(&flags_variable(target.triple), remapped());
+        for (name, value) in &tools.variables {
+            program = program.env(name, value);
         }
-    }
-    Err(Failure::new(format!(
-        "{triple} lacks its standard library (`rustup target add {triple}`) or a C compiler (for x86_64 on Debian: `apt-get \
-         install musl-tools`; docs/install.md has other machines)"
-    )))
+        program.run()
+    };
+    cargo(ours, &["--package", MAIN, "--bins"])?;
+    cargo(engines, &["--manifest-path", engine::MANIFEST, "--target-dir", engine::TARGET])?;
+    let named = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let built = named.join(target.triple).join(folder_of(ours));
+    let engine = root().join(engine::TARGET).join(target.triple).join(folder_of(engines));
+    Ok((built, engine))
 }
 
-fn is_ready(target: Target) -> bool {
-    let folder = Program::new("rustc").args(["--print", "target-libdir", "--target", target.triple]).answer();
-    let library = folder.is_some_and(|folder| Path::new(&folder).is_dir());
-    // Of other machines, the compiler is named in variables.
-    library && (target != TARGETS[0] || Program::new("musl-gcc").args(["--version"]).answer().is_some())
+/// Where cargo puts what it builds in a profile.
+fn folder_of(profile: &str) -> &str {
+    if profile == "dev" { "debug" } else { profile }
 }
 
 /// The variable with rustc's flags for a target alone, so that no other build starts over.
@@ -172,12 +194,13 @@ fn remapped() -> String {
 }
 
 /// The version that all these programs say they are.
-fn agreed(programs: &[PathBuf]) -> Result<String> {
+fn agreed(programs: &[PathBuf], tools: &Tools) -> Result<String> {
     let mut told: Option<String> = None;
     for path in programs {
-        let said = Program::new(path).args(["--version"]).answer();
-        let said = said.ok_or_else(|| {
-            Failure::new(format!("`{} --version` fails; is it built for this machine?", path.display()))
+        let asked = tools.program(path).args(["--version"]);
+        let shown = asked.shown();
+        let said = asked.answer().ok_or_else(|| {
+            Failure::new(format!("`{shown}` fails; is the program built for that machine?"))
         })?;
         // The name comes first.
         let version = said.split_once(' ').map(|(_, version)| version.to_owned()).unwrap_or_default();
@@ -195,14 +218,16 @@ fn agreed(programs: &[PathBuf]) -> Result<String> {
 }
 
 /// The program without symbols.
-fn stripped(path: &Path, target: Target) -> Result<Vec<u8>> {
+fn stripped(path: &Path, target: Target, tools: &Tools) -> Result<Vec<u8>> {
     let small = path.with_extension("stripped");
-    Program::new(target.strip).args(["--strip-all", "-o"]).args([small.as_path(), path]).run().map_err(
-        |failure| Failure::new(format!("{failure}; `{}` is in Debian's package binutils", target.strip)),
-    )?;
+    Program::new(&tools.strip).args(["--strip-all", "-o"]).args([small.as_path(), path]).run()?;
     let bytes = doing(&format!("read `{}`", small.display()), fs::read(&small));
     doing(&format!("remove `{}`", small.display()), fs::remove_file(&small))?;
-    bytes
+    let bytes = bytes?;
+    if bytes.get(ELF_MACHINE) != Some(&target.elf.to_le_bytes()) {
+        return Err(Failure::new(format!("`{}` is no program for {}", path.display(), target.machine)));
+    }
+    Ok(bytes)
 }
 
 /// The time of everything in a package: `SOURCE_DATE_EPOCH`, or that of the commit.
@@ -220,18 +245,18 @@ fn time() -> Result<u64> {
 }
 
 /// What the program itself writes for `share`: manual pages and completions.
-fn share(program: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+fn share(program: &Path, tools: &Tools) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut share = BTreeMap::new();
     for (shell, path) in [
         ("bash", "bash-completion/completions/portcullis"),
         ("fish", "fish/vendor_completions.d/portcullis.fish"),
         ("zsh", "zsh/site-functions/_portcullis"),
     ] {
-        let script = Program::new(program).args(["completions", shell]).output()?;
+        let script = tools.program(program).args(["completions", shell]).output()?;
         share.insert(path.to_owned(), script.into_bytes());
     }
     let folder = program.with_extension("man");
-    Program::new(program).args(["manual".as_ref(), folder.as_os_str()]).run()?;
+    tools.program(program).args(["manual".as_ref(), folder.as_os_str()]).run()?;
     let what = format!("read `{}`", folder.display());
     for page in doing(&what, fs::read_dir(&folder))? {
         let page = doing(&what, page)?;
@@ -250,6 +275,7 @@ pub(super) fn sample() -> Programs {
         version: "1.2.3".to_owned(),
         told: "1.2.3 (0123456789ab)".to_owned(),
         target: TARGETS[0],
+        compression: Compression::best(),
         time: 1_700_000_000,
         share: BTreeMap::from([("man/man1/portcullis.1".to_owned(), b"page".to_vec())]),
     }
@@ -272,13 +298,14 @@ mod tests {
     fn programs_of_two_versions_are_not_packed_together() {
         let folder = std::env::temp_dir().join(format!("portcullis-agreed-{}", std::process::id()));
         fs::create_dir(&folder).unwrap();
+        let here = Tools::of_this_machine();
         let one = says(&folder, "one", "0.1.0 (aaaaaaaaaaaa)");
         let same = says(&folder, "same", "0.1.0 (aaaaaaaaaaaa)");
         let other = says(&folder, "other", "0.1.0 (bbbbbbbbbbbb)");
-        assert_eq!(agreed(&[one.clone(), same]).unwrap(), "0.1.0 (aaaaaaaaaaaa)");
-        let refused = agreed(&[one, other]).unwrap_err().to_string();
+        assert_eq!(agreed(&[one.clone(), same], &here).unwrap(), "0.1.0 (aaaaaaaaaaaa)");
+        let refused = agreed(&[one, other], &here).unwrap_err().to_string();
         assert!(refused.contains("other` is of version 0.1.0 (bbbbbbbbbbbb)"), "{refused}");
-        assert!(agreed(&[folder.join("absent")]).is_err());
+        assert!(agreed(&[folder.join("absent")], &here).is_err());
         fs::remove_dir_all(&folder).unwrap();
     }
 

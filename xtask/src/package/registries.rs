@@ -6,6 +6,7 @@ use std::io::{Cursor, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use flate2::Compression;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use zip::write::SimpleFileOptions;
@@ -56,15 +57,19 @@ pub(super) fn wheel(programs: &Programs, papers: &Papers) -> Result<Made> {
     }
     let _never_fails = writeln!(text, "{record},,");
     tree.file(&record, text, TEXT);
-    Ok(Made { name: format!("{WHEEL_NAME}-{version}-py3-none-{tags}.whl"), bytes: zipped(&tree)? })
+    Ok(Made {
+        name: format!("{WHEEL_NAME}-{version}-py3-none-{tags}.whl"),
+        bytes: zipped(&tree, programs.compression)?,
+    })
 }
 
 /// As a zip archive. Its times have no zone and begin in 1980, so all are the first that it can hold.
-fn zipped(tree: &Tree) -> Result<Vec<u8>> {
+fn zipped(tree: &Tree, level: Compression) -> Result<Vec<u8>> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (path, bytes, mode) in tree.files() {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)
+            .compression_level(Some(level.level().into()))
             .last_modified_time(DateTime::default())
             .unix_permissions(mode);
         doing(&format!("pack `{path}`"), archive.start_file(path, options))?;
@@ -95,5 +100,5 @@ pub(super) fn npm(programs: &Programs, papers: &Papers) -> Result<Made> {
         tree.file(&file, text, TEXT);
     }
     let name = format!("{NAME}-{}-{}.tgz", programs.version, programs.target.machine);
-    Ok(Made { name, bytes: tree.tar_gz("package/", programs.time)? })
+    Ok(Made { name, bytes: tree.tar_gz("package/", programs.time, programs.compression)? })
 }

@@ -19,6 +19,6 @@ pub(super) fn make(programs: &Programs, papers: &Papers) -> Result<Made> {
     for (file, text) in papers.files() {
         tree.file(&format!("share/doc/portcullis/{file}"), text, TEXT);
     }
-    let bytes = tree.tar_gz(&format!("{name}/"), programs.time)?;
+    let bytes = tree.tar_gz(&format!("{name}/"), programs.time, programs.compression)?;
     Ok(Made { name: format!("{name}.tar.gz"), bytes })
 }

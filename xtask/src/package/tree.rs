@@ -92,8 +92,8 @@ impl Tree {
     }
 
     /// The same, compressed.
-    pub(super) fn tar_gz(&self, before: &str, time: u64) -> Result<Vec<u8>> {
-        gzip(&self.tar(before, time)?)
+    pub(super) fn tar_gz(&self, before: &str, time: u64, level: Compression) -> Result<Vec<u8>> {
+        gzip(&self.tar(before, time)?, level)
     }
 }
 
@@ -127,9 +127,8 @@ fn append(archive: &mut Builder<Vec<u8>>, path: &str, entry: &Entry, time: u64) 
 }
 
 /// Compresses without a name and a time.
-pub(super) fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
-    // Best: a package is made once.
-    let mut writer = GzBuilder::new().write(Vec::with_capacity(bytes.len() / 2), Compression::best());
+pub(super) fn gzip(bytes: &[u8], level: Compression) -> Result<Vec<u8>> {
+    let mut writer = GzBuilder::new().write(Vec::with_capacity(bytes.len() / 2), level);
     doing("compress", writer.write_all(bytes).and_then(|()| writer.finish()))
 }
 
@@ -186,9 +185,15 @@ mod tests {
         other.folder("var/lib/x", 0o700, 65_532);
         other.link("usr/bin/a", "b");
         other.file("usr/bin/b", "two", PROGRAM);
-        assert_eq!(sample().tar_gz("./", 7).unwrap(), other.tar_gz("./", 7).unwrap());
+        assert_eq!(
+            sample().tar_gz("./", 7, Compression::fast()).unwrap(),
+            other.tar_gz("./", 7, Compression::fast()).unwrap()
+        );
         other.file("usr/bin/b", "three", PROGRAM);
-        assert_ne!(sample().tar_gz("./", 7).unwrap(), other.tar_gz("./", 7).unwrap());
+        assert_ne!(
+            sample().tar_gz("./", 7, Compression::fast()).unwrap(),
+            other.tar_gz("./", 7, Compression::fast()).unwrap()
+        );
     }
 
     #[test]
