@@ -129,7 +129,7 @@ Examples:
   portcullis upstream login tickets --no-browser --port 8765
   portcullis upstream login tickets --issuer https://login.example
   portcullis upstream login tickets --client-id gate
-  portcullis upstream login tickets --client-document https://gate.example/c.json";
+  portcullis upstream login tickets --client-document https://g.example/c.json";
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match &args.command {
