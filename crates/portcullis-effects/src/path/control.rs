@@ -71,6 +71,9 @@ const CONTROL: [&[&str]; 51] = [
 /// How their names begin.
 const BEGINNINGS: [char; 6] = ['.', 'c', 'd', 'g', 'l', 'o'];
 
+/// A name so short that the pattern for all files of its kind would seem to mean it.
+const SHORT: (&str, &str) = ("crush.json", "*.json");
+
 /// Files of those folders that people and agents write in the course of work, and that nothing acts on.
 const HARMLESS: [&[&str]; 4] = [
     &[".git", "info", "exclude"],
@@ -123,8 +126,11 @@ fn may_be_control(names: &[&str]) -> bool {
         |component: &Component, name: &Secret| !name.is_hidden() || !component.text().starts_with(['*', '?']);
     TAKEN_APART.iter().any(|entry| {
         let strict = entry.len() == 1;
-        let may_be =
-            |component: &Component, name: &Secret| seen(component, name) && component.may_be(name, strict);
+        let is_kind =
+            |component: &Component, name: &Secret| (component.text(), true) == (SHORT.1, name.is(SHORT.0));
+        let may_be = |component: &Component, name: &Secret| {
+            seen(component, name) && component.may_be(name, strict) && !is_kind(component, name)
+        };
         components
             .windows(entry.len())
             .any(|run| run.iter().zip(entry).all(|(component, name)| may_be(component, name)))
@@ -166,6 +172,8 @@ mod tests {
             "/p/.factory/hooks.json",
             "/home/u/.kimi-code/config.toml",
             "/p/crush.json",
+            "/p/crush*.json",
+            "/p/cr*.json",
             "/p/sub/.envrc",
             "/home/u/.local/state/portcullis/ledger/x",
             "/srv/gate/gate.sock",

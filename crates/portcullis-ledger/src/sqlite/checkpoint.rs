@@ -55,23 +55,16 @@ fn run(connection: &rusqlite::Connection, counters: &Counters, stopped: &Receive
             copied = now;
             // What fails here is found, and reported, by the next commit.
             let pages = copy(connection).unwrap_or_default();
-            counters.set_nearly_full(pages.in_log > pages.copied && pages.in_log >= PAGES_NEARLY_FULL);
+            counters.set_nearly_full(pages >= PAGES_NEARLY_FULL);
         }
     }
 }
 
-/// Pages of the write-ahead log.
-#[derive(Debug, Default)]
-struct Pages {
-    in_log: u64,
-    copied: u64,
-}
-
-fn copy(connection: &rusqlite::Connection) -> rusqlite::Result<Pages> {
+/// Copies what the log had when this began; how many pages that is in all.
+fn copy(connection: &rusqlite::Connection) -> rusqlite::Result<u64> {
+    // Without a log it is -1.
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-        // Both are -1 where there is no log.
-        let count = |column| row.get::<_, i64>(column).map(|pages| u64::try_from(pages).unwrap_or(0));
-        Ok(Pages { in_log: count(1)?, copied: count(2)? })
+        row.get::<_, i64>(1).map(|pages| u64::try_from(pages).unwrap_or(0))
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use portcullis_core::event::{About, EventBody, GrantScope};
 use portcullis_core::id::{ApprovalId, RunId, SegmentId};
@@ -409,19 +410,20 @@ fn who_writes_for_long_has_room_in_the_log_and_nothing_else_changes() {
     assert_eq!((integrity.events, integrity.problems), (301, Vec::new()));
 }
 
-/// Each commit takes some six pages of the log, so that these would take 48 MiB.
+/// Each commit takes some six pages of the log: it would grow to 64 MiB. How far it grows depends on the disk, too.
 #[test]
-fn who_writes_without_a_pause_stays_within_the_room() {
+fn who_writes_steadily_has_the_log_begun_again() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     let ledger = open(&store);
     let mut run = Run::start(&ledger);
-    for _ in 0..2_000 {
+    for _ in 0..4_000 {
         run.act();
         run.commit(&ledger).unwrap();
+        std::thread::sleep(Duration::from_micros(200));
     }
     let length = std::fs::metadata(store.join("ledger.db-wal")).unwrap().len();
-    assert!((16 << 20..28 << 20).contains(&length), "{length}");
+    assert!((16 << 20..32 << 20).contains(&length), "{length}");
     assert_eq!(ledger.read(SqliteReader::integrity_check).unwrap().problems, Vec::<String>::new());
 }
 

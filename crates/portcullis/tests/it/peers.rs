@@ -275,7 +275,7 @@ async fn reads_pass_and_a_write_is_denied_with_a_typed_denial() {
 async fn a_held_write_executes_exactly_once_after_a_grant_that_only_an_approver_can_give() {
     let Some(stage) = Stage::set("filesystem") else { return };
     stage.add("policies/supervised.toml", SUPERVISED);
-    stage.set_main("approval_wait_s = 20");
+    stage.set_main("approval_wait_s = 45");
     let target = stage.path("files/new.txt");
     let arguments = json!({"path": target, "content": "approved\n"});
     let marker = stage.path("granted");

@@ -177,7 +177,7 @@ impl Refusal {
         }
     }
 
-    /// The same refusal, in other words.
+    /// The same refusal, in other words, and with nothing besides: the server refuses.
     fn because(self, why: &str) -> Turn {
         match self {
             Self::Lost(id, _) => {
@@ -186,7 +186,8 @@ impl Refusal {
             Self::Line(line) => {
                 let code = error_code(&line).unwrap_or(INVALID_REQUEST);
                 let id = super::replace::value_at(&line, super::replace::ID).ok().flatten();
-                Turn::refused(id, code, why)
+                let line = error_response(id, code, why, None);
+                Turn { ended: vec![Ended { line, status: OutcomeStatus::NotExecuted }], ..Turn::default() }
             }
         }
     }
