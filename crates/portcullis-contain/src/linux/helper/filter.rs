@@ -115,7 +115,8 @@ const REFUSED: &[(&str, c_long)] = calls![
 const REFUSED_HERE: &[(&str, c_long)] =
     calls![SYS_ioperm, SYS_iopl, SYS_modify_ldt, SYS_kexec_file_load, SYS_uselib];
 #[cfg(target_arch = "aarch64")]
-const REFUSED_HERE: &[(&str, c_long)] = calls![SYS_kexec_file_load];
+// By its number (include/uapi/asm-generic/unistd.h): `libc` does not have it for musl.
+const REFUSED_HERE: &[(&str, c_long)] = &[("SYS_kexec_file_load", 294)];
 
 /// Memory, semaphores and messages that all processes of the user share where there is no namespace for them.
 const SHARED: &[(&str, c_long)] = calls![
