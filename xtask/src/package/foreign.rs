@@ -47,7 +47,7 @@ pub(super) fn check(target: Target) -> Result<()> {
     for name in ALL {
         says(name, &["--version"], &format!("{name} {}", programs.told))?;
     }
-    says(MAIN, &["demo"], "INVALID  tampered.export")?;
+    says(MAIN, &["openapi"], "\"openapi\"")?;
     println!("package: the programs for {} are packed and run", target.triple);
     Ok(())
 }
