@@ -62,6 +62,14 @@ elif WHAT == "control_groups":
     namespaces(NEWNS)
     mount(None, b"/", None, REC | PRIVATE)
     mount(b"tmpfs", b"/sys/fs/cgroup", b"tmpfs", RDONLY)
+elif WHAT == "one_mount_a_path":
+    NOSUID, NODEV, NOEXEC = 2, 4, 8
+    namespaces(NEWNS)
+    mount(None, b"/", None, REC | PRIVATE)
+    for hidden in (True, False):
+        mount(b"tmpfs", b"/mnt", b"tmpfs", NOSUID | NODEV)
+        os.mkdir("/mnt/within")
+        mount(b"tmpfs", b"/mnt/within", b"tmpfs", 0 if hidden else NOSUID | NODEV | NOEXEC)
 elif WHAT == "landlock":
     refuse((444, 444), errno.ENOSYS)
 elif WHAT == "seccomp":

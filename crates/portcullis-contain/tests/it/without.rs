@@ -82,6 +82,15 @@ fn a_whole_proc() {
     without("proc", "a_whole_proc", || runs_at_the_process_level_only("/proc"));
 }
 
+/// As in a container of systemd-nspawn: the table of mounts has lines for what other mounts hide, with other options.
+#[test]
+fn one_mount_a_path() {
+    without("one_mount_a_path", "one_mount_a_path", || {
+        let found = probe(&contained()).unwrap();
+        assert!(found.reached == Level::Namespace && found.failed.is_none(), "{found:?}");
+    });
+}
+
 /// No level uses them.
 #[test]
 fn control_groups() {

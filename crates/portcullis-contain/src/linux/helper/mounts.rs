@@ -3,6 +3,7 @@
 //! Landlock stops neither `chmod` nor changes of times and attributes; a read-only mount does. Nothing is made in the
 //! user's folders: they are mounted over themselves.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
@@ -149,25 +150,37 @@ fn read_only() -> Result<(), Failed> {
     if lines.len() > MOUNTS_MAX {
         return Err(at("mountinfo")(format!("more than {MOUNTS_MAX} mounts")));
     }
+    // Where one mount hides another, both have a line, and only the options of one fit what is seen there.
+    let (mut done, mut refused) = (BTreeSet::new(), BTreeMap::new());
     for line in lines {
-        let mut fields = line.split(|byte| *byte == b' ').skip(4);
-        let (Some(point), Some(options)) = (fields.next(), fields.next()) else {
-            return Err(at("mountinfo")("a line without its fields"));
-        };
-        let point = PathBuf::from(std::ffi::OsString::from_vec(unescaped(point)));
-        let has = |option: &[u8]| options.split(|byte| *byte == b',').any(|one| one == option);
-        let mut flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
-        flags.set(MsFlags::MS_NOSUID, has(b"nosuid"));
-        flags.set(MsFlags::MS_NODEV, has(b"nodev"));
-        flags.set(MsFlags::MS_NOEXEC, has(b"noexec"));
+        let (point, options) = mounted(line)?;
+        let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY | options;
         let none: Option<&str> = None;
         match mount(none, &point, none, flags, none) {
+            Ok(()) => drop(done.insert(point)),
             // What this user cannot get at, or what another mount covers, the command cannot write either.
-            Ok(()) | Err(nix::Error::EACCES | nix::Error::ENOENT | nix::Error::EINVAL) => {}
-            Err(error) => return Err(named("read-only", &point)(error)),
+            Err(nix::Error::EACCES | nix::Error::ENOENT | nix::Error::EINVAL) => {}
+            Err(error) => drop(refused.insert(point, error)),
         }
     }
-    Ok(())
+    match refused.into_iter().find(|(point, _)| !done.contains(point)) {
+        Some((point, error)) => Err(named("read-only", &point)(error)),
+        None => Ok(()),
+    }
+}
+
+/// Where a line of the table has its mount, and which of its options are locked.
+fn mounted(line: &[u8]) -> Result<(PathBuf, MsFlags), Failed> {
+    let mut fields = line.split(|byte| *byte == b' ').skip(4);
+    let (Some(point), Some(options)) = (fields.next(), fields.next()) else {
+        return Err(at("mountinfo")("a line without its fields"));
+    };
+    let has = |option: &[u8]| options.split(|byte| *byte == b',').any(|one| one == option);
+    let mut flags = MsFlags::empty();
+    flags.set(MsFlags::MS_NOSUID, has(b"nosuid"));
+    flags.set(MsFlags::MS_NODEV, has(b"nodev"));
+    flags.set(MsFlags::MS_NOEXEC, has(b"noexec"));
+    Ok((PathBuf::from(std::ffi::OsString::from_vec(unescaped(point))), flags))
 }
 
 /// `\040` stands for a space in the table, and so on.
