@@ -5,6 +5,7 @@
 //! from a [`tree`], so that the same programs give the same packages on whichever machine. `--check` installs each into
 //! an empty root, uses it and removes it ([`check`]).
 
+mod booted;
 mod check;
 mod debian;
 mod foreign;

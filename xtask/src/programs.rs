@@ -4,9 +4,9 @@
 //! (`golang.org/x/mod/sumdb/tlog`) read what we publish. `cvc5` proves and disproves that access policies are narrower.
 //! `curl` is one of the clients that reach hosts from within, and a Python project is tested in containment. Chromium is
 //! what the console is used with. Packages are tried in roots that bubblewrap makes, and their service is looked at by
-//! `systemd-analyze`. A Debian machine that runs us as root with `CI=true` gets what it lacks of them from its
-//! own packages: 225 MB to download, 927 MB on the disk, nearly all of it Chromium and Go. Everywhere else nothing is installed, and it is said which tests will be
-//! skipped.
+//! `systemd-analyze` and started in a container that `systemd-nspawn` boots. A Debian machine that runs us as root with
+//! `CI=true` gets what it lacks of them from its own packages: 225 MB to download, 927 MB on the disk, nearly all of it
+//! Chromium and Go. Everywhere else nothing is installed, and it is said which tests will be skipped.
 
 use std::path::Path;
 
@@ -65,8 +65,8 @@ const WANTED: [Wanted; 8] = [
         tests: "the packages in an empty root (`cargo xtask package --check`)",
     },
     Wanted {
-        what: "systemd-analyze",
-        packages: &["systemd"],
+        what: "systemd-analyze and systemd-nspawn",
+        packages: &["systemd", "systemd-container"],
         is_there: systemd,
         tests: "the Debian package and its service",
     },
@@ -105,7 +105,8 @@ fn bubblewrap() -> bool {
 }
 
 fn systemd() -> bool {
-    Program::new("systemd-analyze").args(["--version"]).answer().is_some()
+    let there = |program| Program::new(program).args(["--version"]).answer().is_some();
+    there("systemd-analyze") && there("systemd-nspawn")
 }
 
 /// Installs what is missing where that is ours to do, and says what will be skipped elsewhere.

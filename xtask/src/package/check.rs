@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::booted;
 use super::image::HOME;
 use super::programs::{ALL, MAIN, Programs};
 use super::root::{self, Root};
@@ -71,7 +72,7 @@ fn all(programs: &Programs, made: &[Made], folder: &Path) -> Result<()> {
     };
     let tries: [(&str, &[&str], Attempt); 5] = [
         ("-linux.tar.gz", &["bwrap"], archive),
-        (".deb", &["bwrap", "dpkg", "systemd-analyze"], debian),
+        (".deb", &["bwrap", "dpkg", "systemd-analyze", "systemd-nspawn", "curl"], debian),
         ("-oci.tar", &["bwrap", "setpriv"], image),
         (".whl", &["bwrap", "python3"], wheel),
         (".tgz", &["bwrap", "npm"], npm),
@@ -159,6 +160,7 @@ fn debian(programs: &Programs, package: &Path) -> Result<()> {
     }
     let unit = root.path("usr/lib/systemd/system/portcullis.service");
     unit::hold(&unit)?;
+    booted::hold(&root.path("usr"))?;
     Used::new(&root, "/usr/bin", programs).everything()?;
     dpkg(&["--remove", MAIN])?;
     if !root.path("etc/default/portcullis").is_file() {

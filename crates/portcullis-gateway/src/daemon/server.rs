@@ -16,6 +16,7 @@ use portcullis_session::gate::{Extensions, Gate, IDLE, NotReloaded};
 use portcullis_session::listings::Listings;
 use portcullis_session::shipped;
 use portcullis_session::surface::Local;
+use sd_notify::NotifyState;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -120,7 +121,9 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     let unix = tokio::spawn(connections::serve(socket, router, connections::UNIX, stopped));
 
     let beside = beside(&gate, shared);
+    tell_service_manager(NotifyState::Ready);
     keep_house(&gate, signals).await;
+    tell_service_manager(NotifyState::Stopping);
     beside.iter().for_each(JoinHandle::abort);
     info!("stopping");
     // The streams first, so that none is waited for.
@@ -137,6 +140,13 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     // Last, so that the ends of the runs that were just closed are in the log.
     drop(log);
     Ok(())
+}
+
+/// Tells systemd, if that started the daemon: what waits for the service then goes on when it serves, not before.
+fn tell_service_manager(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        warn!(%error, "systemd cannot be told how the service stands; it may end the service as one that never came up");
+    }
 }
 
 /// An address that others can reach needs a way to tell them apart.
