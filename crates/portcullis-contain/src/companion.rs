@@ -48,7 +48,7 @@ impl Companion {
     /// # Errors
     /// As [`Self::beside_program`].
     pub fn open(path: &Path) -> Result<Self, CompanionError> {
-        let found = Self::found(path, "; it is installed beside `portcullis` by `cargo xtask install`")?;
+        let found = Self::found(path, "; install all programs of Portcullis again, from one package")?;
         let beside = path.with_file_name({
             let mut name = path.file_name().unwrap_or_default().to_owned();
             name.push(DIGEST_ENDING);
@@ -58,7 +58,7 @@ impl Companion {
             Ok(recorded) => {
                 let recorded = recorded.split_whitespace().next().unwrap_or_default();
                 let advice = format!(
-                    "`{}` records another: run `cargo xtask install` again, and find out who changed it",
+                    "`{}` records another: find out who changed it, and install all programs again, from one package",
                     beside.display()
                 );
                 found.holds_to(recorded, &advice)
@@ -163,7 +163,7 @@ mod tests {
         assert!(companion(Some(""), 0o755).is_err());
         assert!(companion(None, 0o775).unwrap_err().to_string().contains("chmod go-w"));
         let missing = Companion::open(Path::new("/nonexistent/portcullis-contain")).unwrap_err().to_string();
-        assert!(missing.contains("cargo xtask install"), "{missing}");
+        assert!(missing.contains("from one package"), "{missing}");
     }
 
     #[test]

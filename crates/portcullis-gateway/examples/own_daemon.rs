@@ -98,6 +98,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         http: None,
         console: None,
         controls: Vec::new(),
+        build: None,
     };
     Ok(daemon::serve(options, extensions).await?)
 }

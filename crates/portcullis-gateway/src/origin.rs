@@ -1,5 +1,6 @@
 //! Where a server is, and how to connect to it: over TLS, or in clear.
 
+use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 
 use http_body_util::Full;
@@ -9,6 +10,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use url::{Host, Url};
@@ -72,15 +74,32 @@ impl Origin {
 
     /// Makes a connection.
     pub(crate) async fn connect(&self) -> std::io::Result<SendRequest<Full<Bytes>>> {
-        let stream = TcpStream::connect((&*self.host, self.port)).await?;
+        let stream =
+            TcpStream::connect((&*self.host, self.port)).await.map_err(|error| match error.kind() {
+                ErrorKind::ConnectionRefused => {
+                    Error::new(error.kind(), format!("nothing listens at `{}:{}`", self.host, self.port))
+                }
+                _ => error,
+            })?;
         stream.set_nodelay(true)?;
         match &self.tls {
             None => converse(stream).await,
             Some(tls) => {
-                let name = ServerName::try_from(self.host.clone()).map_err(std::io::Error::other)?;
-                converse(tls.connect(name, stream).await?).await
+                let name = ServerName::try_from(self.host.clone()).map_err(Error::other)?;
+                converse(tls.connect(name, stream).await.map_err(told)?).await
             }
         }
+    }
+}
+
+/// An error of a TLS handshake in the words of who typed the address.
+fn told(error: Error) -> Error {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    match cause {
+        Some(rustls::Error::InvalidMessage(_)) => {
+            Error::new(error.kind(), "it does not speak TLS there; does its address begin with `http://`?")
+        }
+        _ => error,
     }
 }
 
@@ -88,7 +107,7 @@ async fn converse<S>(stream: S) -> std::io::Result<SendRequest<Full<Bytes>>>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(Error::other)?;
     // It ends with its sender, and what goes wrong on it also ends the request, which says so.
     tokio::spawn(async move {
         let _ = connection.await;

@@ -53,6 +53,16 @@ pub fn check_listener(socket: &Path, listener: u32, own: u32) -> io::Result<()> 
     ))
 }
 
+/// The user who owns a folder, or the nearest one above it that is there, and this user, where they are two. `None` for
+/// root, who may use what others own.
+#[must_use]
+pub fn owned_by_another(folder: &Path) -> Option<(u32, u32)> {
+    use std::os::unix::fs::MetadataExt as _;
+    let own = rustix::process::geteuid().as_raw();
+    let owner = folder.ancestors().find_map(|folder| std::fs::symlink_metadata(folder).ok())?.uid();
+    (own != 0 && owner != own).then_some((owner, own))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

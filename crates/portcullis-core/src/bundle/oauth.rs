@@ -110,7 +110,7 @@ pub(super) fn read(file: &File<'_>, mut table: Table<'_, '_>) -> Read {
     }
     if issuers.is_empty() {
         file.report(
-            file.at(span, "the oauth has no issuer")
+            file.at(span, "`[oauth]` has no issuer")
                 .help("name whose tokens are believed, in a table [[oauth.issuer]]"),
         );
         return Read::default();

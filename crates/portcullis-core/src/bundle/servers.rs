@@ -9,7 +9,7 @@ use super::toml_table::{Field, File, Table};
 const WORDS_MAX: usize = 256;
 /// Longest address, and longest word of a command, in bytes.
 const WORD_BYTES_MAX: usize = 4096;
-/// Longest prefix, in bytes.
+/// Longest prefix, and longest name, in bytes.
 const PREFIX_BYTES_MAX: usize = 64;
 
 /// A server.
@@ -45,17 +45,21 @@ pub(super) fn read(file: &File<'_>, name: &Field<String>, table: &mut Table<'_, 
     let (command, url) = (table.strings("command"), table.string("url"));
     let (prefix, silent_s) = (table.string("prefix"), table.integer("silent_s", 1));
     let report = |field: &Field<String>, why: &str| file.report(file.at(field.span.clone(), why));
-    if let Some(prefix) = &prefix {
-        let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-        if prefix.value.len() > PREFIX_BYTES_MAX || !prefix.value.bytes().all(sign) {
-            report(prefix, "a prefix has at most 64 letters, digits and `_`, `-`, `.`");
-        }
+    if let Some(prefix) = prefix.as_ref().filter(|prefix| !is_plain(&prefix.value)) {
+        report(prefix, "a prefix has at most 64 letters, digits and `_`, `-`, `.`");
     }
     let at = match (command, url) {
         (None, None) => {
             if prefix.is_some() || silent_s.is_some() {
-                report(name, "the server has neither `command` nor `url`");
+                report(name, "`[server.NAME]` has neither `command` nor `url`");
             }
+            return None;
+        }
+        _ if !is_plain(&name.value) || name.value.starts_with('.') => {
+            report(
+                name,
+                "a server of `/mcp` has a name of at most 64 letters, digits and `_`, `-`, `.`, and no `.` at its start",
+            );
             return None;
         }
         (Some(_), Some(url)) => {
@@ -65,6 +69,15 @@ pub(super) fn read(file: &File<'_>, name: &Field<String>, table: &mut Table<'_, 
         (Some(command), None) => {
             if command.is_empty() || command.len() > WORDS_MAX {
                 report(name, "`command` has 1 to 256 words: a program and its arguments");
+            }
+            if let [line] = command.as_slice()
+                && line.value.contains(' ')
+                && !line.value.starts_with('/')
+            {
+                let words: Vec<String> = line.value.split(' ').map(|word| format!("{word:?}")).collect();
+                let why =
+                    format!("no shell reads `command`: write its words, `command = [{}]`", words.join(", "));
+                report(line, &why);
             }
             for word in command.iter().filter(|word| word.value.len() > WORD_BYTES_MAX) {
                 report(word, "a word of a command has at most 4096 bytes");
@@ -76,10 +89,22 @@ pub(super) fn read(file: &File<'_>, name: &Field<String>, table: &mut Table<'_, 
             if !known || url.value.len() > WORD_BYTES_MAX {
                 report(&url, "`url` begins with `https://` or `http://` and has at most 4096 bytes");
             }
+            let authority = url.value.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next());
+            if authority.is_some_and(|authority| authority.contains('@')) {
+                report(
+                    &url,
+                    "`url` has a user or a password, which would be in every record: `portcullis upstream` keeps credentials",
+                );
+            }
             McpServerAt::Address(url.value)
         }
     };
     Some(McpServer { at, prefix: prefix.map(|prefix| prefix.value), silent_s })
+}
+
+fn is_plain(name: &str) -> bool {
+    let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    name.len() <= PREFIX_BYTES_MAX && name.bytes().all(sign)
 }
 
 /// Reports servers whose tools could not be told apart by their names.

@@ -26,6 +26,9 @@ pub struct Health {
     pub status: String,
     /// Version of the program.
     pub version: String,
+    /// The build of the program, which two of one version may differ in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<String>,
     /// Its process.
     pub pid: u32,
     /// The state folder.

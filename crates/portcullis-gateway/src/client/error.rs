@@ -1,7 +1,9 @@
 //! What can go wrong between a client and its daemon.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use portcullis_hook::folder::owned_by_another;
 
 use crate::api::{REQUEST_BYTES_MAX, code};
 use crate::home::HomeError;
@@ -92,7 +94,7 @@ pub enum ClientError {
         tail: String,
     },
     /// A file of the state folder cannot be used.
-    #[error("cannot use `{}`: {source}", path.display())]
+    #[error("cannot use `{}`: {source}{}", path.display(), owners(path, source))]
     File {
         /// The file.
         path: PathBuf,
@@ -102,6 +104,20 @@ pub enum ClientError {
     /// The run was lost again and again.
     #[error("the connection to the run was lost {0} times in a row; run `portcullis doctor`")]
     GivenUp(u32),
+}
+
+/// Whose a file or its folder is, where that is why it cannot be used.
+fn owners(path: &Path, error: &io::Error) -> String {
+    let denied = error.kind() == io::ErrorKind::PermissionDenied;
+    // A file that is there may be this user's in a folder of another.
+    let folder = path.parent().unwrap_or(path);
+    match owned_by_another(folder).filter(|_| denied) {
+        Some((owner, own)) => format!(
+            "; its folder belongs to user {owner}, and this is user {own}: choose one of this user's with --home, or \
+             PORTCULLIS_HOME"
+        ),
+        None => String::new(),
+    }
 }
 
 impl ClientError {

@@ -77,11 +77,14 @@ pub struct DaemonOptions {
     pub console: Option<ConsoleAt>,
     /// Folders with mappings of controls for governance packs, besides those that ship.
     pub controls: Vec<PathBuf>,
+    /// The build of the program that serves, such as its version with the commit, for those who ask how it is.
+    pub build: Option<String>,
 }
 
 /// What every handler sees.
 #[derive(Debug, Clone)]
 struct Shared {
+    build: Option<String>,
     gate: Arc<Gate>,
     local: Local,
     credentials: Arc<Credentials>,

@@ -102,6 +102,7 @@ pub(super) async fn health(
     Ok(Json(api::Health {
         status: "ok".into(),
         version: env!("CARGO_PKG_VERSION").into(),
+        build: shared.build.clone(),
         pid: std::process::id(),
         home: shared.home.path().display().to_string(),
         bundle: bundle.digest(),

@@ -78,13 +78,14 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     let (failed, log_failure) = watch::channel(None);
     let log = log_thread(options.home.store().log(), failed)?;
     ledger.set_anchor(log.anchor());
-    let failed_at_home = |source| DaemonError::Io { path: options.home.path().to_owned(), source };
-    let gate = Gate::extended(ledger, bundles, extensions).map_err(failed_at_home)?;
+    let gate = Gate::extended(ledger, bundles, extensions)
+        .map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
     own.answer_for(&gate);
     tell_freezes(&gate).await?;
     let listings = Arc::new(Listings::at(options.home.listings()));
     let console = console::listen(options.console.as_ref(), &options.home, tally).await?;
     let shared = Shared {
+        build: options.build.clone(),
         gate: Arc::clone(&gate),
         local: Local::new(
             Arc::clone(&gate),
@@ -121,9 +122,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     let unix = tokio::spawn(connections::serve(socket, router, connections::UNIX, stopped));
 
     let beside = beside(&gate, shared);
-    tell_service_manager(NotifyState::Ready);
-    keep_house(&gate, signals).await;
-    tell_service_manager(NotifyState::Stopping);
+    serve_until_told(&gate, signals).await;
     beside.iter().for_each(JoinHandle::abort);
     info!("stopping");
     // The streams first, so that none is waited for.
@@ -133,13 +132,18 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     // Those who wait for an approver are not waited for.
     let _ = stop.send(true);
     let grace = Duration::from_secs(1);
-    let _ = tokio::time::timeout(grace, unix).await;
-    for served in tcp.into_iter().chain(pages) {
+    for served in [Some(unix), tcp, pages].into_iter().flatten() {
         let _ = tokio::time::timeout(grace, served).await;
     }
     // Last, so that the ends of the runs that were just closed are in the log.
     drop(log);
     Ok(())
+}
+
+async fn serve_until_told(gate: &Arc<Gate>, signals: StopSignals) {
+    tell_service_manager(NotifyState::Ready);
+    keep_house(gate, signals).await;
+    tell_service_manager(NotifyState::Stopping);
 }
 
 /// Tells systemd, if that started the daemon: what waits for the service then goes on when it serves, not before.

@@ -154,6 +154,7 @@ pub async fn run(options: &DemoOptions, tell: &mut (dyn FnMut(Scene<'_>) + Send)
         http: None,
         console: None,
         controls: Vec::new(),
+        build: None,
     }));
     let ended = tokio::select! {
         biased;

@@ -22,6 +22,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::InitError;
+use crate::mcp::hint;
 
 /// How long the server may take for one answer, in seconds. The first start of a server that is installed on
 /// the fly takes its time.
@@ -47,9 +48,9 @@ pub(super) struct Found {
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The server cannot be started.
-    #[error("cannot start the server `{server}`: {source}")]
+    #[error("cannot start the server `{server}`: {source}{}", hint(server))]
     Spawn {
-        /// The server.
+        /// Its program.
         server: String,
         /// Why.
         source: std::io::Error,
@@ -102,7 +103,8 @@ pub(super) async fn probe(command: &[OsString]) -> Result<Found, InitError> {
         .stderr(Stdio::inherit())
         .kill_on_drop(true)
         .spawn();
-    let mut child = spawned.map_err(|source| ProbeError::Spawn { server: server.clone(), source })?;
+    let mut child = spawned
+        .map_err(|source| ProbeError::Spawn { server: program.to_string_lossy().into_owned(), source })?;
     let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(ProbeError::Ended { method: INITIALIZE }.into());
     };

@@ -238,7 +238,7 @@ async fn failures_are_named() {
     let error = probe::probe(&command("/bin/true")).await.unwrap_err().to_string();
     assert!(error.contains("before it answered `initialize`"), "{error}");
     let error = probe::probe(&command("/no/such/program")).await.unwrap_err().to_string();
-    assert!(error.contains("cannot start the server `program`"), "{error}");
+    assert!(error.contains("cannot start the server `/no/such/program`"), "{error}");
     assert!(matches!(probe::probe(&[]).await, Err(InitError::NoCommand)));
 }
 

@@ -26,6 +26,8 @@ use crate::api::{
     ObservationAnswer, ReportOutcome, ReportTold, ReportTools, ReportedTool, ToolsAnswer, UnreadableTool,
 };
 
+/// The class of errors that say, in the gate's words, why a server has not answered.
+pub(super) const SERVER_FAILED: &str = "server_failed";
 /// Least and most bytes that are read at once.
 const READ_BYTES_MIN: usize = 1024;
 const READ_BYTES_MAX: usize = 64 * 1024;
@@ -310,7 +312,7 @@ impl Gate {
         };
         let message = format!("the server `{}` {why}{consequence}", self.command);
         tracing::warn!("{message}");
-        let data = json!({"class": "server_failed"});
+        let data = json!({"class": SERVER_FAILED});
         let line = error_response(Some(open.id_raw()), INTERNAL_ERROR, &message, Some(&data));
         if self.to_client.line(&line).await.is_err() {
             tracing::debug!("the client has gone and did not receive: {message}");

@@ -138,7 +138,7 @@ impl ServerAt {
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
     /// No server is named.
-    #[error("name the server's command after `--`")]
+    #[error("name the server's command after `--`, or its address with `--url`")]
     NoCommand,
     /// The bundle's folder cannot be found.
     #[error("cannot find the bundle `{}`: {source}", path.display())]
@@ -157,9 +157,9 @@ pub enum GateError {
         source: ClientError,
     },
     /// The server cannot be started.
-    #[error("cannot start the server `{server}`: {source}")]
+    #[error("cannot start the server `{server}`: {source}{}", hint(server))]
     Spawn {
-        /// The server.
+        /// Its program.
         server: String,
         /// Why.
         source: io::Error,
@@ -196,6 +196,14 @@ pub enum GateError {
     /// The run could not be closed in good order.
     #[error("the run could not be closed in good order: {0}")]
     Close(#[source] GatedRunError),
+}
+
+/// What may help someone whose program cannot be started.
+pub(crate) fn hint(program: &str) -> &'static str {
+    match program.contains("://") {
+        true => "; a server at an address is named with `--url`",
+        false => "",
+    }
 }
 
 /// A session that ended normally.
@@ -277,6 +285,7 @@ where
         Ok(started) => started,
         Err(source) => {
             close(&GatedRun::Socket(run)).await?;
+            let server = command.first().map_or(server, |program| program.to_string_lossy().into_owned());
             return Err(GateError::Spawn { server, source });
         }
     };
@@ -314,12 +323,13 @@ where
     let to_server = ToServer::new(LineWriter::new(pipe.input), Unmatched::Refuse);
     let gate = Gate::new(run, known_as, name.clone(), to_client, to_server, uncontained);
     let gate = Arc::new(gate);
-    let mut remote = match Remote::start(
-        server,
-        (&options.home, options.server.as_deref().unwrap_or(&name)),
-        Arc::clone(&gate),
-        pipe.far,
-    ) {
+    let of_login = match &options.server {
+        Some(named) => Ok(named.clone()),
+        None => server.login(&options.home).map(|found| found.unwrap_or_else(|| name.clone())),
+    };
+    let started = of_login
+        .and_then(|of_login| Remote::start(server, (&options.home, &of_login), Arc::clone(&gate), pipe.far));
+    let mut remote = match started {
         Ok(remote) => remote,
         Err(why) => {
             close(&gate.run).await?;

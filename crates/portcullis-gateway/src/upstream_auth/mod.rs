@@ -28,7 +28,7 @@ pub use document::client_document;
 pub use login::{Login, LoginError, login};
 pub use logout::{LoggedOut, Revocation, logout};
 pub use probe::probe;
-pub use standing::{Standing, standings};
+pub use standing::{Standing, login_for, standings};
 
 use crate::home::Home;
 use crate::oauth::challenge::Challenge;
@@ -92,6 +92,16 @@ pub enum AuthError {
     /// The upstream forbids it, whatever the scopes.
     #[error("the upstream `{0}` forbids this to the gate's credential")]
     Forbidden(String),
+    /// The upstream forbids it, and was shown no credential.
+    #[error(
+        "the upstream `{name}` forbids this, and the gate has no credential for it; if it wants one, run `portcullis upstream login {name} --url {url}`"
+    )]
+    NoCredential {
+        /// The upstream.
+        name: String,
+        /// Its address.
+        url: Box<Url>,
+    },
     /// The settings, or a secret that they name.
     #[error("the credential for the upstream `{name}` cannot be used: {why}")]
     Unusable {
@@ -149,6 +159,9 @@ impl UpstreamAuth {
                 url: Box::new(self.url.clone()),
                 scopes: challenge.scopes(),
             }),
+            403 if used.is_none() => {
+                Err(AuthError::NoCredential { name: self.name.clone(), url: Box::new(self.url.clone()) })
+            }
             403 => Err(AuthError::Forbidden(self.name.clone())),
             _ => Ok(Retry::No),
         }

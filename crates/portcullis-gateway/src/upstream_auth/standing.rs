@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use super::settings::{self, Grant, Source};
+use url::Url;
+
+use super::secret::Secret;
+use super::settings::{self, Grant, Source, same};
 use super::store::{Store, now_s};
 use crate::home::Home;
 
@@ -16,8 +19,11 @@ pub struct Standing {
     /// Where its credential comes from: `file`, `command`, `client-credentials` or `login`.
     pub source: &'static str,
     /// Whether requests can be sent: `ready`, `renewable` (the token has ended, and the next request has a new one),
-    /// `login-needed`.
+    /// `configured` (it is asked for with the first request), `login-needed`, `unusable`.
     pub state: &'static str,
+    /// Why it is unusable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// The authorization server.
     pub issuer: Option<String>,
     /// What the token may do, where there is one.
@@ -33,18 +39,21 @@ pub struct Standing {
 pub fn standings(home: &Home) -> Result<Vec<Standing>, String> {
     let mut all = Vec::new();
     for entry in settings::read(&home.upstreams_toml())?.upstreams {
-        let (source, issuer) = match entry.source {
-            Source::File(_) => ("file", None),
-            Source::Command(_) => ("command", None),
-            Source::Oauth(oauth) if oauth.grant == Grant::ClientCredentials => {
-                ("client-credentials", oauth.issuer)
+        let mut why = None;
+        let (source, state, issuer) = match entry.source {
+            Source::File(file) => {
+                why = Secret::read(&file).err();
+                ("file", if why.is_none() { "ready" } else { "unusable" }, None)
             }
-            Source::Oauth(oauth) => ("login", oauth.issuer),
+            Source::Command(_) => ("command", "configured", None),
+            Source::Oauth(oauth) if oauth.grant == Grant::ClientCredentials => {
+                ("client-credentials", "configured", oauth.issuer)
+            }
+            Source::Oauth(oauth) => ("login", "login-needed", oauth.issuer),
         };
-        let state = if source == "login" { "login-needed" } else { "ready" };
         let url = entry.url.into();
         let (scopes, expires_at_s) = (Vec::new(), None);
-        all.push(Standing { name: entry.name, url, source, state, issuer, scopes, expires_at_s });
+        all.push(Standing { name: entry.name, url, source, state, why, issuer, scopes, expires_at_s });
     }
     for name in Store::names(home)? {
         let Some(kept) = Store::of(home, &name).read()? else { continue };
@@ -61,6 +70,7 @@ pub fn standings(home: &Home) -> Result<Vec<Standing>, String> {
             url: kept.url,
             source: "login",
             state,
+            why: None,
             issuer: Some(kept.issuer),
             scopes: kept.scopes,
             expires_at_s: kept.expires_at_s,
@@ -68,4 +78,25 @@ pub fn standings(home: &Home) -> Result<Vec<Standing>, String> {
     }
     all.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(all)
+}
+
+/// The name of the login for an address, where there is one.
+///
+/// # Errors
+/// There are several, or a login cannot be read.
+pub fn login_for(home: &Home, url: &Url) -> Result<Option<String>, String> {
+    let mut found: Vec<String> = Vec::new();
+    for name in Store::names(home)? {
+        let kept = Store::of(home, &name).read()?;
+        if kept.and_then(|kept| Url::parse(&kept.url).ok()).is_some_and(|kept| same(&kept, url)) {
+            found.push(name);
+        }
+    }
+    match found.as_slice() {
+        [] | [_] => Ok(found.pop()),
+        several => Err(format!(
+            "there are several logins for `{url}`: choose one of {} with `--server`",
+            several.join(", ")
+        )),
+    }
 }

@@ -33,7 +33,15 @@ pub(crate) struct Daemon {
 
 fn options(home: Home) -> DaemonOptions {
     let shipped = shipped::default_bundle();
-    DaemonOptions { home, bundle: None, shipped, http: None, console: None, controls: Vec::new() }
+    DaemonOptions {
+        home,
+        bundle: None,
+        shipped,
+        http: None,
+        console: None,
+        controls: Vec::new(),
+        build: None,
+    }
 }
 
 impl Daemon {

@@ -59,6 +59,7 @@ Exit codes: 0 all is well (there may be warnings), 1 something is wrong.";
 /// Check state folder, disk, credentials, bundle, daemon, store, log, clock, programs and agents
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("bundle", |bundle| bundle.help("Folder of the bundle; if left out, the one that the daemon serves")))]
 pub(crate) struct Args {
     #[command(flatten)]
     bundle: BundleArg,
@@ -107,6 +108,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             tell(Check::new("home", Health::Fail, failure.message()))?;
             tell(bundle(args, None).0)?;
         }
+        Ok(home) if let Some(check) = folders::unusable(&home) => {
+            tell(check)?;
+            tell(bundle(args, None).0)?;
+        }
         Ok(home) => {
             tell(folder(&home))?;
             folders::unreadable(&home).into_iter().try_for_each(&mut tell)?;
@@ -123,11 +128,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             tell(freezes(&home))?;
             tell(log(&home))?;
             tell(clock(now(), last))?;
-            tell(companions::check())?;
-            tell(containment::check())?;
-            agents::check().into_iter().try_for_each(&mut tell)?;
         }
     }
+    tell(companions::check())?;
+    tell(containment::check())?;
+    agents::check().into_iter().try_for_each(&mut tell)?;
     out.finish()?;
     Ok(if failed == 0 { exit::YES } else { exit::NO })
 }
@@ -289,13 +294,24 @@ fn daemon(home: &Home, digest: Option<Digest>) -> Result<Check, Failure> {
             return Ok(Check::new("daemon", Health::Warn, "not asked, for want of the agent's token"));
         }
         Err(error) => {
+            let detail = match error {
+                ClientError::Timeout { seconds, .. } => format!("it did not answer within {seconds} s"),
+                error => error.to_string(),
+            };
+            let process = fs::read_to_string(home.pid()).unwrap_or_default();
+            let process = match process.trim() {
+                "" => "the daemon".to_owned(),
+                id => format!("the daemon, process {id},"),
+            };
             let log = home.log();
-            return Ok(Check::new("daemon", Health::Fail, error)
-                .remedy(format!("{} says more; end the daemon to have a new one started", log.display())));
+            return Ok(Check::new("daemon", Health::Fail, detail)
+                .remedy(format!("{} says more; end {process} to have a new one started", log.display())));
         }
     };
-    let who = format!("version {}, process {}", health.version, health.pid);
-    let own = env!("CARGO_PKG_VERSION");
+    let own = env!("PORTCULLIS_VERSION");
+    // One that says nothing of its build is of an earlier release.
+    let build = health.build.clone().unwrap_or(health.version);
+    let who = format!("version {build}, process {}", health.pid);
     let serves = match &health.bundle_folder {
         Some(folder) => format!("in force: the bundle `{folder}`"),
         None => "in force: the shipped bundle".to_owned(),
@@ -311,10 +327,10 @@ fn daemon(home: &Home, digest: Option<Digest>) -> Result<Check, Failure> {
         check(Health::Warn, format!("the bundle before stays in force, because {error}"))
             .remedy("mend the bundle; it is read again by itself")
     } else if !health.servers_amiss.is_empty() {
-        check(Health::Warn, health.servers_amiss.join("; ")).remedy(
-            "docs/remote.md says what becomes of the clients; open their sessions again once it is mended",
+        check(Health::Warn, health.servers_amiss.join("\n")).remedy(
+            "mend the server, or its `[server.NAME]` in the bundle; clients then have to open their sessions again",
         )
-    } else if health.version != own {
+    } else if build != own {
         check(Health::Warn, format!("this program is version {own}"))
             .remedy("end the daemon (SIGTERM); the new version is started when needed")
     } else if digest.is_some_and(|digest| digest != health.bundle) {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis_contain::{Contained, Drafted, Invocation, Output, Profile, Seen, Watch, draft};
 use portcullis_gateway::init::{self, DraftOptions, DraftSummary, InitError};
+use portcullis_gateway::mcp::RemoteServer;
 use serde_json::json;
 
 use crate::cli::Global;
@@ -23,8 +24,10 @@ Examples:
   portcullis init -- npx -y @modelcontextprotocol/server-filesystem /srv/files
   portcullis init -o my-bundle -- portcullis demo-server /tmp/workspace
   portcullis init -o my-bundle --add -- uvx mcp-server-git
+  portcullis init -o my-bundle --url https://mcp.example.com/mcp
   portcullis init --learn -o make.toml -- make
-  portcullis init --learn --server files -o files.toml -- npx -y @modelcontextprotocol/server-filesystem .
+  portcullis init --learn --server files -o files.toml \\
+      -- npx -y @modelcontextprotocol/server-filesystem .
 
 Type, side effects, risk and effect arguments of each tool are inferred from its name, description, schema and \
 hints, and marked `inferred`: read them and mend what is wrong. Existing files are never overwritten.";
@@ -47,8 +50,12 @@ pub(crate) struct Args {
     /// line in place of the server in your client's configuration for a session; the draft is written when it ends
     #[arg(long, value_name = "NAME", requires_all = ["learn", "output"])]
     server: Option<String>,
+    /// The address of a server that speaks Streamable HTTP, in place of a command. It is asked as `portcullis mcp --url`
+    /// asks it, with the credential that is stored for it
+    #[arg(long, value_name = "URL", value_parser = RemoteServer::new, conflicts_with_all = ["learn", "command"])]
+    url: Option<RemoteServer>,
     /// The server and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present = "url", value_name = "CMD")]
     command: Vec<OsString>,
 }
 
@@ -57,7 +64,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return learn(args);
     }
     let folder = args.output.clone().unwrap_or_else(|| BUNDLE.into());
-    let options = DraftOptions { command: args.command.clone(), folder, add: args.add };
+    let command = match &args.url {
+        Some(server) => gate_in_front_of(server, global)?,
+        None => args.command.clone(),
+    };
+    let options = DraftOptions { command, folder, add: args.add };
     let runtime = runtime()?;
     let drafted = runtime.block_on(init::draft(options));
     runtime.shutdown_background();
@@ -65,8 +76,18 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         InitError::NoCommand => Failure::usage(error),
         error => Failure::unreadable(error),
     })?;
-    tell(&summary, args.add, global)?;
+    tell(&summary, args, global)?;
     Ok(exit::YES)
+}
+
+/// The command by which a remote server is spoken to on standard input and output: the gate itself. So its credential
+/// stays where it is kept, and both generations of the protocol are spoken.
+fn gate_in_front_of(server: &RemoteServer, global: &Global) -> Result<Vec<OsString>, Failure> {
+    let this = std::env::current_exe()
+        .map_err(|error| Failure::unreadable(format!("this program's own file is not known: {error}")))?;
+    let home = global.home()?.path().as_os_str().to_owned();
+    let words = ["--home".into(), home, "mcp".into(), "--url".into(), server.address().into()];
+    Ok([vec![this.into_os_string()], words.to_vec()].concat())
 }
 
 /// Runs a command contained with all that it does looked at, and prints a profile for review.
@@ -110,7 +131,7 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
     Failure::unreadable(format!("`{}`: {error}", path.display()))
 }
 
-fn tell(summary: &DraftSummary, added: bool, global: &Global) -> Result<(), Failure> {
+fn tell(summary: &DraftSummary, args: &Args, global: &Global) -> Result<(), Failure> {
     let mut out = Out::new();
     if global.json {
         let tools: Vec<_> = summary
@@ -141,10 +162,12 @@ fn tell(summary: &DraftSummary, added: bool, global: &Global) -> Result<(), Fail
     let tools = count(summary.tools.len(), "tool", "tools");
     let folder = summary.folder.display();
     let server = clean_line(&summary.server);
-    match added {
+    match args.add {
         true => out.line(format_args!("added {server} ({tools}) to {STRONG}{folder}{STRONG:#}"))?,
         false => out.line(format_args!("drafted {STRONG}{folder}{STRONG:#} for {server} ({tools})"))?,
     }
-    out.line(format_args!("next: read {folder}/tools, then `portcullis mcp --bundle {folder} -- …`"))?;
+    let server =
+        args.url.as_ref().map_or_else(|| "-- …".to_owned(), |server| format!("--url {}", server.known_as()));
+    out.line(format_args!("next: read {folder}/tools, then `portcullis mcp --bundle {folder} {server}`"))?;
     out.finish()
 }

@@ -16,6 +16,10 @@ use crate::daemon::runtime;
 use crate::exit;
 use crate::failure::Failure;
 
+const USAGE: &str = "\
+portcullis mcp [OPTIONS] -- <CMD>...
+       portcullis mcp [OPTIONS] --url <URL>";
+
 const EXAMPLES: &str = "\
 Examples:
   portcullis mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/files
@@ -31,9 +35,11 @@ running. Standard output belongs to the protocol; what the gate has to say goes 
 /// Put the gate in front of an MCP server
 ///
 /// Starts the server, or speaks to one over HTTP with `--url`, and stands between it and the client on standard input
-/// and output. Calls of tools are judged and recorded before they reach the server; everything else passes untouched.
+/// and output. Calls of tools are judged and recorded before they reach the server, and what the server says before it
+/// reaches the client; messages that nothing is held against pass byte for byte.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
+#[command(mut_arg("bundle", |bundle| bundle.help("Folder of the bundle of this run; if left out, the one that the daemon serves")))]
 pub(crate) struct Args {
     #[command(flatten)]
     bundle: BundleArg,

@@ -37,6 +37,7 @@ leaves at once: with exit code 0 where the folder is served as asked, with 1 whe
 /// while running, a broken one is refused and the one before it stays.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("bundle", |bundle| bundle.help("Folder of the bundle; if left out, the one that was served last")))]
 pub(crate) struct Args {
     #[command(flatten)]
     bundle: BundleArg,
@@ -66,6 +67,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         http: args.http,
         console: args.console.map(|address| ConsoleAt { address, origin: args.console_origin.clone() }),
         controls: args.controls.clone(),
+        build: Some(env!("PORTCULLIS_VERSION").to_owned()),
     };
     match runtime()?.block_on(daemon::run(options)) {
         Ok(()) => Ok(exit::YES),

@@ -203,15 +203,17 @@ fn status(name: Option<&str>, global: &Global) -> Result<u8, Failure> {
         out.line(format_args!("there is no credential for any upstream"))?;
     }
     out.finish()?;
-    let waits = shown.iter().any(|of| of.state == "login-needed");
+    let waits = shown.iter().any(|of| matches!(of.state, "login-needed" | "unusable"));
     Ok(if waits { exit::INCOMPLETE } else { exit::YES })
 }
 
 fn line(out: &mut Out, standing: &Standing) -> Result<(), Failure> {
-    let Standing { name, url, source, state, issuer, scopes, expires_at_s: _ } = standing;
+    let Standing { name, url, source, state, why, issuer, scopes, expires_at_s: _ } = standing;
     let (style, words) = match *state {
         "ready" => (out::GOOD, "ready"),
         "renewable" => (out::GOOD, "ready, renewed with the next request"),
+        "configured" => (out::GOOD, "configured, not tried"),
+        "unusable" => (out::BAD, "cannot be used"),
         _ => (out::NOTICE, "needs a login"),
     };
     let from = issuer.as_deref().map(|issuer| format!(" at {issuer}")).unwrap_or_default();
@@ -222,7 +224,11 @@ fn line(out: &mut Out, standing: &Standing) -> Result<(), Failure> {
         clean_line(url),
         clean_line(&from),
         clean_line(&of)
-    ))
+    ))?;
+    match why {
+        Some(why) => out.line(format_args!("{:<16}  {}", "", clean_line(why))),
+        None => Ok(()),
+    }
 }
 
 fn try_out(name: &str, global: &Global) -> Result<u8, Failure> {

@@ -273,7 +273,7 @@ fn a_client_without_sessions_is_served_by_its_headers_and_body() {
 fn servers_that_fail_leave_the_others_alone() {
     let daemon = Daemon::start(
         "\n[server.mute]\ncommand = ['sleep', '600']\n\n[server.gone]\ncommand = ['false']\n\n\
-         [server.none]\ncommand = ['/no/such/program']\n",
+         [server.none]\ncommand = ['/no/such/program']\n\n[server.closed]\nurl = 'http://127.0.0.1:9/mcp'\n",
     );
     let began = Instant::now();
     let (id, hello) = daemon.open("/mcp");
@@ -296,6 +296,7 @@ fn servers_that_fail_leave_the_others_alone() {
         ("gone__x", -32603, "has ended"),
         ("mute__x", -32603, "`mute` has not answered `initialize` yet"),
         ("none__x", -32602, "no server has"),
+        ("closed__x", -32603, "nothing listens at `127.0.0.1:9`; once it is mended, open another session"),
         ("perform_calculation", -32602, "no server has"),
     ] {
         let refused = daemon.post(&session, &call(2, tool, &json!({})));
@@ -308,7 +309,12 @@ fn servers_that_fail_leave_the_others_alone() {
     let of_daemon = doctor.iter().find(|check| check["name"] == "daemon").unwrap();
     let detail = of_daemon["detail"].as_str().unwrap();
     assert_eq!(of_daemon["result"], "warn");
-    for words in ["`mute` has not answered `initialize`", "`gone` ended by itself", "`none` cannot be had"] {
+    for words in [
+        "`mute` has not answered `initialize`",
+        "`gone` ended by itself",
+        "`none` is not available: `/no/such/program` cannot be started",
+        "`closed` answers `initialize` with an error: the server `http://127.0.0.1:9/mcp` cannot be reached",
+    ] {
         assert!(detail.contains(words), "{detail}");
     }
 }

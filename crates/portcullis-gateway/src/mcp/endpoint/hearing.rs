@@ -7,7 +7,7 @@ use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Message, error_response, peek};
 use portcullis_wire::mcp::replace::{
     CANCELLED_ID, ID, PROGRESS_OF, Path, SUBSCRIPTION, replace_at, value_at,
 };
-use portcullis_wire::mcp::{CANCELLED, INITIALIZE, SUBSCRIPTIONS_LISTEN, TOOLS_LIST};
+use portcullis_wire::mcp::{CANCELLED, DISCOVER, INITIALIZE, SUBSCRIPTIONS_LISTEN, TOOLS_LIST};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -16,6 +16,7 @@ use super::merge::made;
 use super::routes::Open;
 use super::session::Session;
 use super::streams::STANDALONE;
+use super::together::refusal;
 use crate::mcp::upstream;
 
 /// Most pages of one server's list.
@@ -57,6 +58,12 @@ impl Session {
         if result.is_some() {
             self.served.store(true, Ordering::SeqCst);
         }
+        let of_server = self.servers.get(index).map_or("", |server| &server.name);
+        if let Some(why) = error.and_then(|error| refusal(&open.method, error)) {
+            self.standing.is_amiss(of_server, &why);
+        } else if result.is_some() && matches!(open.method.as_str(), INITIALIZE | DISCOVER) {
+            self.standing.is_well(of_server);
+        }
         if open.method == SUBSCRIPTIONS_LISTEN && self.subscription_ended(open.stream, index) {
             return Some(());
         }
@@ -89,7 +96,6 @@ impl Session {
                 let Ok(result) = serde_json::from_str::<Value>(result.get()) else { return };
                 let mut state = self.state();
                 if method == INITIALIZE {
-                    self.standing.is_well(server.map_or("", |server| &server.name));
                     state.version = result.get("protocolVersion").and_then(Value::as_str).map(str::to_owned);
                 }
                 state.routes.learn(index, method, &result);

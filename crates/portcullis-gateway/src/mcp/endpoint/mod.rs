@@ -56,7 +56,7 @@ pub(crate) enum OpenError {
     #[error("the bundle has no MCP server{}: add `[server.NAME]` with a `command` or a `url`", .0.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default())]
     NoServer(Option<String>),
     /// A server cannot be started.
-    #[error("the MCP server `{name}` cannot be had: {why}")]
+    #[error("the MCP server `{name}` is not available: {why}")]
     Server {
         /// Its name in the bundle.
         name: String,
@@ -185,7 +185,7 @@ impl Endpoint {
                 Ok(started) => servers.push(started),
                 // The others go on without it.
                 Err(OpenError::Server { name, why }) => {
-                    self.standing.is_amiss(&name, &format!("cannot be had: {why}"));
+                    self.standing.is_amiss(&name, &format!("is not available: {why}"));
                     not_started = Some(OpenError::Server { name, why });
                 }
                 Err(error) => {

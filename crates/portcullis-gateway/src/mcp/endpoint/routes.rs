@@ -167,6 +167,11 @@ impl Routes {
         self.wholes.retain(|_, whole| whole.stream != stream);
     }
 
+    /// Whether a server still owes its part of what all were asked.
+    pub(super) fn is_asked(&self, server: usize) -> bool {
+        self.open.values().any(|open| open.server == server && open.whole.is_some())
+    }
+
     /// The numbers of the requests of a stream.
     pub(super) fn of_stream(&self, stream: u64) -> Vec<(u64, usize)> {
         let of = self.open.iter().filter(|(_, open)| open.stream == stream);

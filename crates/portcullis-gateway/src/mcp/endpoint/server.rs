@@ -158,7 +158,8 @@ async fn command_server(
         Ok(started) => started,
         Err(error) => {
             let _ = close(&run).await;
-            return Err(format!("it cannot be started: {error}"));
+            let program = command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
+            return Err(format!("`{program}` cannot be started: {error}"));
         }
     };
     let gate = made(run, LineWriter::new(input));

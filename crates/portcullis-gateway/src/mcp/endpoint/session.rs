@@ -178,7 +178,13 @@ impl Session {
         let to = self.servers.get(server).filter(|server| server.is_alive());
         if let Some(to) = to.filter(|_| method != INITIALIZE && !self.speaks(&self.state(), server)) {
             let name = &to.name;
-            let why = format!("the server `{name}` has not answered `initialize` yet; call it later");
+            let why = match self.standing.of(name) {
+                // In this session it has introduced itself with an error, and is not asked again.
+                Some(amiss) if !self.state().routes.is_asked(server) => {
+                    format!("the server `{name}` {amiss}; once it is mended, open another session")
+                }
+                _ => format!("the server `{name}` has not answered `initialize` yet; call it later"),
+            };
             return Err(Refused { code: INTERNAL_ERROR, why });
         }
         let token = value_at(line, PROGRESS_TOKEN).map_err(Refused::unreadable)?.map(ToOwned::to_owned);

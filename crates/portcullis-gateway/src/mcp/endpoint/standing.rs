@@ -23,6 +23,11 @@ impl Standing {
         self.lock().remove(name);
     }
 
+    /// What is wrong with a server.
+    pub(super) fn of(&self, name: &str) -> Option<String> {
+        self.lock().get(name).cloned()
+    }
+
     /// What is wrong, a sentence for each of the servers that the bundle still has.
     pub(crate) fn amiss(&self, is_known: impl Fn(&str) -> bool) -> Vec<String> {
         let mut amiss = self.lock();

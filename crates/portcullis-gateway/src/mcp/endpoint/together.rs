@@ -19,6 +19,7 @@ use super::merge::{Made, Part, merged};
 use super::routes::{Open, Whole};
 use super::session::{Refused, Session, State};
 use super::streams::{Reading, STANDALONE};
+use crate::mcp::gate::SERVER_FAILED;
 use crate::mcp::upstream;
 
 /// How long all are waited for, while none has answered.
@@ -27,6 +28,8 @@ const TOGETHER_MAX: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long the next one is waited for at least, after one has answered.
 const PATIENCE_MIN: Duration = Duration::from_millis(500);
+/// Characters of a server's error that a person is shown.
+const REFUSAL_CHARS_MAX: usize = 300;
 /// By how much others may be slower than those that have answered a list, up to [`PATIENCE`].
 const SLOWER: u32 = 4;
 
@@ -129,9 +132,13 @@ impl Session {
         let Some(whole) = state.routes.whole(number) else { return };
         let Some(at) = whole.waiting.iter().position(|waiting| *waiting == server) else { return };
         whole.waiting.swap_remove(at);
-        whole.error = whole.error.take().or(error);
         let (told, done, method) = (whole.told, whole.waiting.is_empty(), whole.method.clone());
         let pages = whole.pages.get(server).cloned().flatten();
+        let of_server = self.servers.get(server).map_or("", |server| &server.name);
+        if let Some(why) = error.as_deref().and_then(|error| refusal(&method, error)) {
+            self.standing.is_amiss(of_server, &why);
+        }
+        whole.error = whole.error.take().or(error);
         if pages.is_some() {
             whole.latest = Some(whole.asked.elapsed());
         }
@@ -146,7 +153,6 @@ impl Session {
             }
             return;
         };
-        let of_server = self.servers.get(server).map_or("", |server| &server.name);
         self.standing.is_well(of_server);
         if method == INITIALIZE {
             self.introduced(&mut state, server, told.then_some(&pages));
@@ -238,6 +244,18 @@ impl Session {
         };
         state.streams.put(stream, line, true);
     }
+}
+
+/// What is amiss with a server that answers so, if that is more than that it does not have what it is asked for.
+pub(super) fn refusal(method: &str, error: &RawValue) -> Option<String> {
+    let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
+    let failed = error.pointer("/data/class").and_then(Value::as_str) == Some(SERVER_FAILED);
+    if method != INITIALIZE && !(failed && method == DISCOVER) {
+        return None;
+    }
+    let message = error.get("message").and_then(Value::as_str).unwrap_or("an error without a message");
+    let shown: String = message.chars().take(REFUSAL_CHARS_MAX).flat_map(char::escape_debug).collect();
+    Some(format!("answers `{method}` with an error: {shown}"))
 }
 
 /// Says that lists may change: what comes late changes them, and with servers that are late, any of them.

@@ -21,7 +21,7 @@ pub(super) enum Failure {
     #[error("ended its answer without a response to the request")]
     NoResponse,
     /// An HTTP error.
-    #[error("refused the request with HTTP status {0}")]
+    #[error("{}", told(*.0))]
     Status(u16),
     /// It says that it does not know the session, and took no request.
     #[error("refused the request with HTTP status 400: it does not know this session")]
@@ -46,7 +46,7 @@ pub(super) enum Failure {
     )]
     Redirected,
     /// The answer is of another kind.
-    #[error("answered with a content type other than JSON or an event stream")]
+    #[error("answered with neither JSON nor an event stream; is this the address of an MCP server?")]
     ContentType,
     /// The answer is encoded.
     #[error("answered with a content encoding that was not asked for")]
@@ -60,6 +60,16 @@ pub(super) enum Failure {
     /// The request cannot be put in HTTP.
     #[error("was not asked: {0}")]
     Unfit(String),
+}
+
+fn told(status: u16) -> String {
+    match status {
+        404 | 405 => format!(
+            "refused the request with HTTP status {status}; is the path of its address right? It is often `/mcp`"
+        ),
+        500.. => format!("failed with HTTP status {status}"),
+        _ => format!("refused the request with HTTP status {status}"),
+    }
 }
 
 impl Failure {

@@ -39,7 +39,7 @@ use super::Process;
 use super::gate::{Gate, LineWriter, Reader, is_blank};
 use crate::home::Home;
 use crate::origin::Origin;
-use crate::upstream_auth::{AuthError, Authorization, Retry, UpstreamAuth};
+use crate::upstream_auth::{AuthError, Authorization, Retry, UpstreamAuth, login_for};
 use answer::Pending;
 use connections::{Answered, Connections};
 use failure::Failure;
@@ -74,7 +74,11 @@ impl RemoteServer {
     /// What is wrong with the address.
     pub fn new(address: &str) -> Result<Self, String> {
         let wrong = |why: &str| format!("`{}` is not an address of a server: {why}", address.escape_debug());
-        let url = Url::parse(address).map_err(|error| wrong(&error.to_string()))?;
+        let scheme = "it begins with neither `https://` nor `http://` and a host";
+        let url = Url::parse(address).map_err(|error| match error {
+            url::ParseError::RelativeUrlWithoutBase => wrong(scheme),
+            error => wrong(&error.to_string()),
+        })?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err("the address has a user or a password, which would be in every record; give credentials apart from it".to_owned());
         }
@@ -82,9 +86,15 @@ impl RemoteServer {
             return Err(wrong("it has a fragment"));
         }
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-            return Err(wrong("it begins with neither `https://` nor `http://` and a host"));
+            return Err(wrong(scheme));
         }
         Ok(Self { url, patience: PATIENCE })
+    }
+
+    /// The whole address.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.url.as_str()
     }
 
     /// The address without its query, which may hold a secret: which server it is, across runs.
@@ -93,6 +103,11 @@ impl RemoteServer {
         let mut url = self.url.clone();
         url.set_query(None);
         url.to_string()
+    }
+
+    /// The name of the login that there is for it.
+    pub(super) fn login(&self, home: &Home) -> Result<Option<String>, String> {
+        login_for(home, &self.url)
     }
 
     /// What the server is called until it introduces itself.
@@ -326,7 +341,7 @@ impl Shared {
     /// Tells the client of a failure, for each request that is still open.
     async fn failed(&self, asked: &[Id], failure: &Failure) {
         if asked.is_empty() {
-            tracing::warn!("the server {failure}");
+            tracing::warn!("the server `{}` {failure}", self.gate.command());
         }
         for id in asked {
             self.gate.lost(id, failure.status(), failure.is_refusal(), &failure.to_string()).await;
@@ -442,7 +457,7 @@ impl Shared {
 
     /// The header that shows the server who the gate is, if there is one for it.
     async fn credential(&self) -> Result<Option<Authorization>, Failure> {
-        self.auth.authorization().await.map_err(|error| Failure::NotSent(error.to_string()))
+        self.auth.authorization().await.map_err(|error| Failure::Unfit(error.to_string()))
     }
 
     /// Whether a refusal calls for another credential, which there may be now.

@@ -28,11 +28,11 @@ pub(super) fn check() -> Check {
         return Check::new("programs", Health::Warn, format!("this is {own}, but {}", others.join(", ")))
             .remedy(format!("install all programs in {} again, from one package", folder.display()));
     }
-    let beside = match missing.as_slice() {
-        [] => "those beside it are of the same version".to_owned(),
-        missing => format!("not beside it: {}", missing.join(", ")),
-    };
-    Check::new("programs", Health::Ok, format!("{own}; {beside}"))
+    if !missing.is_empty() {
+        return Check::new("programs", Health::Warn, format!("{own}; not beside it: {}", missing.join(", ")))
+            .remedy(format!("install all programs in {} again, from one package", folder.display()));
+    }
+    Check::new("programs", Health::Ok, format!("{own}; those beside it are of the same version"))
 }
 
 /// What a program says of itself, where it is another version.

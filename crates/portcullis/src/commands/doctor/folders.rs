@@ -5,7 +5,8 @@ use std::io;
 use std::path::Path;
 
 use portcullis_gateway::home::Home;
-use rustix::fs::statvfs;
+use portcullis_hook::folder::owned_by_another;
+use rustix::fs::{Access, access, statvfs};
 
 use super::{Check, Health};
 
@@ -13,6 +14,29 @@ use super::{Check, Health};
 const SPACE_LOW: u64 = 1 << 30;
 /// Free space below which the doctor fails, in bytes: 32 MiB. A store that cannot grow permits nothing.
 const SPACE_NONE: u64 = 32 << 20;
+
+/// Why nothing of the state can be used or made by this user, where that is so: what else is looked at there would only
+/// say so again, in other words.
+pub(super) fn unusable(home: &Home) -> Option<Check> {
+    let path = home.path();
+    let there = path.ancestors().find(|folder| folder.exists())?;
+    let shown = path.display();
+    let wrong = |why: String| {
+        let remedy = "name a folder of this user with --home or PORTCULLIS_HOME";
+        Some(Check::new("home", Health::Fail, why).remedy(remedy))
+    };
+    if there == path {
+        let (owner, own) = owned_by_another(path)?;
+        return wrong(format!("{shown} belongs to user {owner}, and this is user {own}"));
+    }
+    match access(there, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) => None,
+        Err(error) => wrong(format!(
+            "{shown} cannot be made: {} is not for this user to write ({error})",
+            there.display()
+        )),
+    }
+}
 
 /// Folders of the state that are there and cannot be listed. Others would take them for empty.
 pub(super) fn unreadable(home: &Home) -> Vec<Check> {
