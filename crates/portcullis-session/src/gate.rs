@@ -29,6 +29,7 @@ use crate::engine::{Answer, Judgement, Proposal, Reach, TextJudgement};
 use crate::error::SessionError;
 use crate::facts::FactSources;
 use crate::freezes::Freezes;
+use crate::handed::Handed;
 use crate::observers::{Observer, Observers};
 use crate::permit::Permit;
 use crate::policy::{self, Pipeline};
@@ -48,7 +49,7 @@ pub use self::requests::SESSION_BYTES_MAX;
 /// Runs that may be live at once.
 pub const RUNS_LIVE_MAX: usize = 10_000;
 /// Live runs per principal: a principal that opens runs without end leaves room for others.
-pub const RUNS_OF_PRINCIPAL_MAX: usize = 1_000;
+pub const RUNS_OF_PRINCIPAL_MAX: usize = 2_000;
 /// Bundles besides the default one that the live runs of one principal may use at once.
 pub const BUNDLES_OF_PRINCIPAL_MAX: usize = 64;
 /// Surfaces that may be attached to the runs of one principal at once by a connection, of which the socket has 512.
@@ -418,12 +419,23 @@ async fn propose_to_the_end(
     let (answer, answered) = tokio::sync::oneshot::channel();
     let run = Arc::clone(run);
     tokio::spawn(async move {
-        if let Err(Ok((_, Some(permit)))) = answer.send(run.propose(proposal).await) {
-            // If this cannot be recorded either, the action stays without an outcome, which counts as executed.
-            let _ = run.not_executed(permit.action()).await;
-        }
+        let judged = run.propose(proposal).await;
+        // Whoever asked may go before the answer is there, or while it is on its way.
+        let _ = answer.send(Handed::new((run, judged), not_received));
     });
-    answered.await.map_err(|_| SessionError::CutShort)?
+    let (_, judged) = answered.await.ok().and_then(Handed::take).ok_or(SessionError::CutShort)?;
+    judged
+}
+
+type Judged = Result<(Judgement, Option<Permit>), SessionError>;
+
+/// Records that a permit reached nobody.
+fn not_received((run, judged): (Arc<Run>, Judged)) -> Option<impl Future<Output = ()> + Send + 'static> {
+    let permit = judged.ok()?.1?;
+    Some(async move {
+        // If this cannot be recorded either, the action stays without an outcome, which counts as executed.
+        let _ = run.not_executed(permit.action()).await;
+    })
 }
 
 /// Runs work to its end even if the caller goes away half-way.

@@ -21,6 +21,7 @@ pub mod error;
 pub mod facts;
 mod freezes;
 pub mod gate;
+mod handed;
 pub mod kept;
 pub mod listings;
 mod mapped;

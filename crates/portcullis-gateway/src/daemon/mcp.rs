@@ -75,6 +75,19 @@ struct Call<'c> {
 
 type Answered = Result<Response, Refusal>;
 
+/// Ends a session when it is dropped.
+struct Ends<'s> {
+    shared: &'s Shared,
+    key: Key,
+    principal: &'s str,
+}
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.shared.mcp.end(self.key, self.principal);
+    }
+}
+
 impl Call<'_> {
     fn principal(&self) -> &str {
         &self.identity.principal.id
@@ -121,11 +134,12 @@ impl Call<'_> {
             let bundle = self.bundle()?;
             let opened = self.shared.mcp.open(&self.opening(&bundle)?).await;
             let (id, session) = opened.map_err(|error| not_opened(Some(id_raw), &error))?;
+            // A client that goes before it is answered never knows the session.
+            let ends = Ends { shared: self.shared, key: Key::of_id(&id), principal: self.principal() };
             let answer = Answer { session: &session, opened: Some(&id), stateless: false };
             let answered = answer.to(session.say(body).await).await;
-            if session.is_of_no_use() {
-                // The server has refused to open one.
-                self.shared.mcp.end(Key::of_id(&id), self.principal());
+            if !session.is_of_no_use() {
+                std::mem::forget(ends);
             }
             return Ok(answered);
         }

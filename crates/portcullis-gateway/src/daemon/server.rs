@@ -167,10 +167,17 @@ fn given_bundle(options: &DaemonOptions) -> Result<Option<PathBuf>, DaemonError>
 }
 
 /// What goes on beside the requests until the daemon stops.
-fn beside(gate: &Arc<Gate>, shared: Shared) -> [JoinHandle<()>; 3] {
+fn beside(gate: &Arc<Gate>, shared: Shared) -> [JoinHandle<()>; 4] {
     let looking = postconditions::keep_looking(Arc::clone(gate));
+    let mcp = Arc::clone(&shared.mcp);
     let telling = webhooks::keep_telling(shared);
-    [tokio::spawn(tell_summaries(Arc::clone(gate))), tokio::spawn(telling), tokio::spawn(looking)]
+    let sweeping = async move { mcp.keep_sweeping().await };
+    [
+        tokio::spawn(tell_summaries(Arc::clone(gate))),
+        tokio::spawn(telling),
+        tokio::spawn(looking),
+        tokio::spawn(sweeping),
+    ]
 }
 
 /// The daemon's own sources of facts that ask the gate in turn.

@@ -46,6 +46,8 @@ use crate::client::{Permit, Proposed};
 const AHEAD_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 /// Longest id of a request, in bytes as sent.
 pub const ID_BYTES_MAX: usize = 1024;
+/// How long the verdict on a call that the client gave up is still waited for. One that is held is waited for no longer.
+const JUDGED_WITHIN: Duration = Duration::from_secs(2);
 /// How long the answer to a call that the client gave up is still waited for.
 const CANCELLED_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -280,11 +282,18 @@ async fn tool_call(
     let held = retried.unwrap_or_else(|| HeldCall::new(proposal.continuation.clone()));
     let shared = Arc::clone(gate);
     gate.spawn(async move {
+        let mut judging = pin!(judge(&shared, &call, proposal, floor));
         let judged = tokio::select! {
             biased;
             () = given_up.notified() => None,
-            judged = judge(&shared, &call, proposal, floor) => Some(judged),
+            judged = &mut judging => Some(judged),
         };
+        if judged.is_none()
+            && let Ok(Ok(Proposed::Permitted(permit))) = timeout(JUDGED_WITHIN, judging).await
+        {
+            // The verdict was on its way, and the record has it: nothing came of it.
+            shared.report(permit.action(), OutcomeStatus::NotExecuted).await;
+        }
         let done = match judged {
             None => Ok(()),
             Some(Ok(Proposed::Permitted(permit))) => execute(&shared, &id, &call, permit, line).await,

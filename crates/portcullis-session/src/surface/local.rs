@@ -29,6 +29,7 @@ use crate::credentials::Identity;
 use crate::engine::{Contain, Judgement, Proposal, Report, ReportWhat, ReportedOf, Ticket};
 use crate::error::SessionError;
 use crate::gate::{Gate, OpenError, Reply, RunRequest, settle};
+use crate::handed::Handed;
 use crate::listings::{self, Listings, ListingsError};
 use crate::permit::{Permit, Proposed};
 use crate::run::Run;
@@ -233,11 +234,11 @@ impl Surface for LocalRun {
         }
         let (run, (answer, answered)) = (self.clone(), oneshot::channel());
         tokio::spawn(async move {
-            if let Err(Ok(lost)) = answer.send(run.propose_in_order(actions).await) {
-                run.not_executed(lost).await;
-            }
+            let proposed = run.propose_in_order(actions).await;
+            let _ = answer.send(Handed::new((run, proposed), not_received));
         });
-        answered.await.map_err(|_| SessionError::CutShort)?
+        let (_, proposed) = answered.await.ok().and_then(Handed::take).ok_or(SessionError::CutShort)?;
+        proposed
     }
 
     async fn outcome(&self, outcome: ReportOutcome) -> Result<ObservationAnswer, SurfaceError> {
@@ -491,6 +492,14 @@ impl LocalRun {
         let default = self.run.with_state(|_, bundle| bundle.approvals.wait_s.saturating_mul(1_000)).await;
         Duration::from_millis(u64::from(action.wait_ms.unwrap_or(default).min(WAIT_MS_MAX)))
     }
+}
+
+/// Records that the permits of a turn reached nobody.
+fn not_received(
+    (run, proposed): (LocalRun, Result<Vec<Proposed>, SurfaceError>),
+) -> Option<impl Future<Output = ()> + Send + 'static> {
+    let lost = proposed.ok()?;
+    Some(async move { run.not_executed(lost).await })
 }
 
 /// A server that is started.

@@ -33,7 +33,7 @@ use upstream::{Pace, Upstream};
 /// Idle streams, by default.
 pub const STREAMS: usize = 1_000;
 /// The most of them: as many runs as a principal may have.
-pub const STREAMS_MAX: usize = portcullis_session::gate::RUNS_OF_PRINCIPAL_MAX;
+pub const STREAMS_MAX: usize = crate::mcp::endpoint::SESSIONS_OF_PRINCIPAL_MAX;
 
 /// How to measure.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Id, METHOD_NOT_FOUND, Message, error_response, peek};
+use portcullis_wire::jsonrpc::{Id, METHOD_NOT_FOUND, Message, error_response, peek};
 use portcullis_wire::mcp::V_2025_11_25;
 use portcullis_wire::mcp::headers::{HEADER_MISMATCH, SESSION_ID, UNSUPPORTED_VERSION};
 use portcullis_wire::sse::write_event;
@@ -49,9 +49,10 @@ impl Answer<'_> {
                         return self.in_session(json(status, event.line));
                     }
                     Ok(Some(event)) => Some(event),
+                    // It was given up meanwhile, and nobody waits for an answer.
                     Ok(None) => {
-                        let why = "the request was answered to nobody";
-                        return refusal(StatusCode::INTERNAL_SERVER_ERROR, None, INTERNAL_ERROR, why).into();
+                        leaves.done();
+                        return ([(header::CONTENT_TYPE, "text/event-stream")], "").into_response();
                     }
                     Err(_) => None,
                 };

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Message, error_response, peek};
 use portcullis_wire::mcp::replace::{
@@ -11,6 +12,7 @@ use portcullis_wire::mcp::{CANCELLED, DISCOVER, INITIALIZE, SUBSCRIPTIONS_LISTEN
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
 
 use super::merge::made;
 use super::routes::Open;
@@ -19,12 +21,38 @@ use super::streams::STANDALONE;
 use super::together::refusal;
 use crate::mcp::upstream;
 
-/// Most pages of one server's list.
+/// Most pages of one server's list, and how much they may weigh.
 const PAGES_MAX: usize = 64;
+const PAGES_WEIGHT_MAX: usize = 32 << 20;
+/// How long a client is waited for that has not read what was said before.
+const ROOM_WITHIN: Duration = Duration::from_millis(500);
+const ROOM_POLL: Duration = Duration::from_millis(1);
 /// For how long and by whom a result may be kept.
 const CACHE_SCOPE: Path = &["result", "cacheScope"];
 
+/// About how many bytes of memory a result takes as a tree: each value takes some besides its text.
+fn weight(result: &RawValue) -> usize {
+    const OF_VALUE: usize = 32;
+    let text = result.get().as_bytes();
+    let values = text.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+    text.len() + values * OF_VALUE
+}
+
 impl Session {
+    /// Gives those who read time to do so, where a server says much at once. It is the servers who wait meanwhile.
+    async fn wait_for_room(&self) {
+        if !self.state().streams.are_full() {
+            return;
+        }
+        let until = Instant::now() + ROOM_WITHIN;
+        while self.state().streams.are_full() {
+            if Instant::now() > until {
+                return self.state().streams.give_up_waiting();
+            }
+            sleep(ROOM_POLL).await;
+        }
+    }
+
     /// Takes a message of a gate.
     pub(super) fn heard(self: &Arc<Self>, index: usize, line: &[u8]) {
         let Ok(message) = peek(line) else { return };
@@ -52,7 +80,19 @@ impl Session {
         let number: u64 = value_at(line, ID).ok()??.get().parse().ok()?;
         let open = self.state().routes.answered(number)?;
         if let Some(whole) = open.whole {
-            self.part(index, whole, &open, result, error);
+            // Without sessions, what headers repeat is compared with the list that the server showed last.
+            let fewer = match (result, self.servers.get(index)) {
+                (Some(result), Some(server)) if open.method == TOOLS_LIST && self.stateless => {
+                    server.arguments.learn(line, result)
+                }
+                _ => None,
+            };
+            match fewer.as_deref().map(peek) {
+                Some(Ok(Message::Response { result, error, .. })) => {
+                    self.part(index, whole, &open, result, error)
+                }
+                _ => self.part(index, whole, &open, result, error),
+            }
             return Some(());
         }
         if result.is_some() {
@@ -93,6 +133,9 @@ impl Session {
                 if method != INITIALIZE && self.is_single() {
                     return;
                 }
+                if weight(result) > PAGES_WEIGHT_MAX {
+                    return;
+                }
                 let Ok(result) = serde_json::from_str::<Value>(result.get()) else { return };
                 let mut state = self.state();
                 if method == INITIALIZE {
@@ -114,7 +157,9 @@ impl Session {
         error: Option<&RawValue>,
     ) {
         let Some(made) = made(&open.method) else { return };
-        let page = result.and_then(|result| serde_json::from_str::<Value>(result.get()).ok());
+        let page = result
+            .filter(|result| self.has_weight(number, index, weight(result)))
+            .and_then(|result| serde_json::from_str::<Value>(result.get()).ok());
         let Some(page) = page else {
             let error = error.map(ToOwned::to_owned);
             return self.part_came(number, index, made, error);
@@ -139,6 +184,24 @@ impl Session {
                 session.part_came(number, index, made, None);
             }
         });
+    }
+
+    /// Whether a server may list as much more. What is too much is as if the server had not answered.
+    fn has_weight(&self, number: u64, index: usize, more: usize) -> bool {
+        let mut state = self.state();
+        let Some(whole) = state.routes.whole(number) else { return false };
+        let Some(weight) = whole.weights.get_mut(index) else { return false };
+        *weight = weight.saturating_add(more);
+        let fits = *weight <= PAGES_WEIGHT_MAX;
+        if !fits {
+            if let Some(pages) = whole.pages.get_mut(index) {
+                *pages = None;
+            }
+            let why = format!("answers `{}` with more than {} MiB", whole.method, PAGES_WEIGHT_MAX >> 20);
+            drop(state);
+            self.standing.is_amiss(self.servers.get(index).map_or("", |server| &server.name), &why);
+        }
+        fits
     }
 
     fn notification(&self, index: usize, line: &[u8], method: &str) -> Option<()> {
@@ -221,5 +284,6 @@ pub(super) async fn relay(session: Weak<Session>, mut lines: mpsc::Receiver<(usi
     while let Some((index, line)) = lines.recv().await {
         let Some(session) = session.upgrade() else { return };
         session.heard(index, &line);
+        session.wait_for_room().await;
     }
 }

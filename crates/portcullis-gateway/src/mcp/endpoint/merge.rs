@@ -60,8 +60,10 @@ pub(super) fn merged(made: Made, parts: &[Part<'_>]) -> Option<Value> {
 fn list(field: &str, parts: &[Part<'_>], named: bool) -> Value {
     let mut entries = Vec::new();
     let mut names = HashSet::new();
-    for part in parts {
-        for entry in part.pages.iter().filter_map(|page| page.get(field)?.as_array()).flatten() {
+    let counts: Vec<usize> = parts.iter().map(|part| entries_of(part, field).count()).collect();
+    for (part, share) in parts.iter().zip(shares(&counts, ENTRIES_MAX)) {
+        let most = entries.len() + share;
+        for entry in entries_of(part, field) {
             let mut entry = entry.clone();
             if named {
                 let Some(name) = entry.get("name").and_then(Value::as_str) else { continue };
@@ -73,16 +75,37 @@ fn list(field: &str, parts: &[Part<'_>], named: bool) -> Value {
                     entry.insert("name".to_owned(), name.into());
                 }
             }
-            if entries.len() == ENTRIES_MAX {
+            if entries.len() == most {
                 tracing::warn!(
-                    "a list of all servers together has more than {ENTRIES_MAX} {field}: the rest is left out"
+                    "the server `{}` lists more than {share} {field}, its share of {ENTRIES_MAX}: the rest is left out",
+                    part.name
                 );
-                return finished(json!({ field: entries }), parts);
+                break;
             }
             entries.push(entry);
         }
     }
     finished(json!({ field: entries }), parts)
+}
+
+fn entries_of<'p>(part: &Part<'p>, field: &str) -> impl Iterator<Item = &'p Value> {
+    part.pages.iter().filter_map(move |page| page.get(field)?.as_array()).flatten()
+}
+
+/// How many of `counts` fit into `room`: who wants too much leaves as much for each of the others as it gets itself.
+fn shares(counts: &[usize], mut room: usize) -> Vec<usize> {
+    let mut smallest_first: Vec<usize> = (0..counts.len()).collect();
+    smallest_first.sort_by_key(|at| counts.get(*at));
+    let mut shares = vec![0; counts.len()];
+    for (done, at) in smallest_first.into_iter().enumerate() {
+        let fair = room / (counts.len() - done);
+        let share = counts.get(at).copied().unwrap_or(0).min(fair);
+        if let Some(own) = shares.get_mut(at) {
+            *own = share;
+        }
+        room -= share;
+    }
+    shares
 }
 
 fn hello(parts: &[Part<'_>]) -> Value {
@@ -194,6 +217,18 @@ mod tests {
             json!({"resources": [{"uri": "u"}], "resultType": "complete", "ttlMs": 3, "cacheScope": "private"})
         );
         assert_eq!(merged(Made::First, &[]), None);
+    }
+
+    #[test]
+    fn a_server_that_lists_too_much_hides_nobody_elses_tools() {
+        assert_eq!(shares(&[9, 2, 9], 12), [5, 2, 5]);
+        assert_eq!(shares(&[3, 2], 12), [3, 2]);
+        assert_eq!(shares(&[], 12), [0; 0]);
+        let many: Vec<Value> = (0..ENTRIES_MAX).map(|number| json!({"name": number.to_string()})).collect();
+        let (one, two) = ([json!({"tools": many})], [json!({"tools": [{"name": "x"}]})]);
+        let list = merge(Made::NamedList("tools"), [&one, &two]);
+        let listed = list["tools"].as_array().unwrap();
+        assert_eq!((listed.len(), &listed[ENTRIES_MAX - 1]["name"]), (ENTRIES_MAX, &json!("b__x")));
     }
 
     #[test]

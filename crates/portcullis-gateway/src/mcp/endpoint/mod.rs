@@ -41,9 +41,13 @@ use standing::Standing;
 
 /// Sessions at once, of all clients and of one principal.
 const SESSIONS_MAX: usize = 4096;
-const SESSIONS_OF_PRINCIPAL_MAX: usize = 1024;
-/// How long a client may do nothing before its session ends.
+/// Fewer of one principal than runs, so that its hooks and other surfaces have one.
+pub(crate) const SESSIONS_OF_PRINCIPAL_MAX: usize = 1000;
+/// How long a client may do nothing before its session ends, and one that has not come back with the id that it was given.
 const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
+const UNKNOWN_MAX: Duration = Duration::from_secs(60);
+/// How often sessions are looked at.
+const SWEEP_EVERY: Duration = Duration::from_secs(20);
 /// Lines of gates that wait to be passed on.
 const LINES_MAX: usize = 64;
 /// Random bytes of a session's id.
@@ -129,7 +133,10 @@ impl Endpoint {
     /// The session of an owner.
     pub(crate) fn find(&self, key: Key, owner: &Owner) -> Option<Arc<Session>> {
         let session = self.sessions().get(&key).cloned()?;
-        (session.owner == *owner).then(|| (session.touch(), session).1)
+        (session.owner == *owner).then(|| {
+            session.came_back();
+            session
+        })
     }
 
     /// Opens a session with an id, which is returned.
@@ -218,10 +225,19 @@ impl Endpoint {
         }
     }
 
+    /// Ends sessions that nobody uses, for as long as the daemon lives.
+    pub(crate) async fn keep_sweeping(&self) {
+        loop {
+            tokio::time::sleep(SWEEP_EVERY).await;
+            self.sweep();
+        }
+    }
+
     /// Ends sessions that nobody has used for long.
     fn sweep(&self) {
         self.sessions().retain(|_, session| {
-            let stays = session.idle_for().is_none_or(|idle| idle < IDLE_MAX);
+            let most = if session.is_known_to_client() { IDLE_MAX } else { UNKNOWN_MAX };
+            let stays = session.idle_for().is_none_or(|idle| idle < most);
             if !stays {
                 session.end();
             }

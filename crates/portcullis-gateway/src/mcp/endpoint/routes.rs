@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 pub(super) const OPEN_MAX: usize = 1024;
 /// Questions of servers that are not answered yet.
 const QUESTIONS_MAX: usize = 256;
-/// Addresses and tasks that are remembered with their servers.
+/// Addresses, beginnings of addresses, and tasks that are remembered of one server, of each kind.
 const PLACES_MAX: usize = 16 * 1024;
 /// What ids of questions begin with on the client's side.
 const QUESTION: &str = "portcullis-";
@@ -46,6 +46,8 @@ pub(super) struct Whole {
     pub(super) line: Vec<u8>,
     /// The answers of each server, page by page; `None` for one that was not asked, or failed.
     pub(super) pages: Vec<Option<Vec<Value>>>,
+    /// How much the pages of each server weigh.
+    pub(super) weights: Vec<usize>,
     /// Those that have still to answer.
     pub(super) waiting: Vec<usize>,
     /// An error that a server answered.
@@ -71,6 +73,8 @@ pub(super) struct Routes {
     resources: HashMap<String, usize>,
     templates: Vec<(String, usize)>,
     tasks: HashMap<String, usize>,
+    /// How many of each kind are remembered of a server.
+    places: HashMap<(&'static str, usize), usize>,
 }
 
 /// Too much is open.
@@ -224,17 +228,17 @@ impl Routes {
         match method {
             "resources/list" => {
                 for uri in texts("resources", "uri") {
-                    if self.resources.len() < PLACES_MAX {
-                        self.resources.entry(uri).or_insert(server);
+                    if !self.resources.contains_key(&uri) && self.has_place("resource", server) {
+                        self.resources.insert(uri, server);
                     }
                 }
             }
             "resources/templates/list" => {
                 for template in texts("resourceTemplates", "uriTemplate") {
                     let begin = template.split('{').next().unwrap_or_default().to_owned();
-                    if self.templates.len() < PLACES_MAX && !self.templates.contains(&(begin.clone(), server))
-                    {
-                        self.templates.push((begin, server));
+                    let place = (begin, server);
+                    if !self.templates.contains(&place) && self.has_place("template", server) {
+                        self.templates.push(place);
                     }
                 }
             }
@@ -242,13 +246,21 @@ impl Routes {
                 let task =
                     result.get("task").and_then(|task| task.get("taskId")).or_else(|| result.get("taskId"));
                 if let Some(task) = task.and_then(Value::as_str)
-                    && self.tasks.len() < PLACES_MAX
+                    && self.has_place("task", server)
                 {
                     self.tasks.insert(task.to_owned(), server);
                 }
             }
             _ => {}
         }
+    }
+
+    /// Takes a place for something of a server, if there is one left.
+    fn has_place(&mut self, kind: &'static str, server: usize) -> bool {
+        let taken = self.places.entry((kind, server)).or_default();
+        let has_place = *taken < PLACES_MAX;
+        *taken += usize::from(has_place);
+        has_place
     }
 
     /// The server of a resource: the one that listed it, or whose template begins so, the longest first.

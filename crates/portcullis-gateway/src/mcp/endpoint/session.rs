@@ -39,6 +39,8 @@ pub(crate) struct Session {
     used: Mutex<Instant>,
     /// A server has answered something with a result.
     pub(super) served: AtomicBool,
+    /// The client has come back, and so knows how it is called.
+    came_back: AtomicBool,
     pub(super) ended: AtomicBool,
     pub(super) standing: Arc<Standing>,
 }
@@ -77,6 +79,7 @@ impl Session {
             state: Mutex::default(),
             used: Mutex::new(Instant::now()),
             served: AtomicBool::new(false),
+            came_back: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             standing,
         }
@@ -95,6 +98,17 @@ impl Session {
     /// The revision that the client was told, once it was.
     pub(crate) fn version(&self) -> Option<String> {
         self.state().version.clone()
+    }
+
+    /// Whether the client knows how the session is called, if it has to: the answer that says so may reach nobody.
+    pub(super) fn is_known_to_client(&self) -> bool {
+        self.stateless || self.came_back.load(Ordering::SeqCst)
+    }
+
+    /// The client uses the session.
+    pub(super) fn came_back(&self) {
+        self.came_back.store(true, Ordering::SeqCst);
+        self.touch();
     }
 
     pub(super) fn touch(&self) {
@@ -143,6 +157,7 @@ impl Session {
                 let numbers = id.map(|id| self.state().routes.given_up(id)).unwrap_or_default();
                 for number in numbers {
                     self.give_up(number, line).await;
+                    self.forget(number);
                 }
                 Said::Accepted
             }
@@ -310,6 +325,14 @@ impl Session {
         if let Ok(told) = replace_at(line, &[(CANCELLED_ID, &number.to_string())]) {
             let _ = upstream::message(&server.gate, &told).await;
         }
+    }
+
+    /// Nobody waits for an answer to a request any more, and servers need not give one.
+    fn forget(&self, number: u64) {
+        let mut state = self.state();
+        let Some(open) = state.routes.answered(number) else { return };
+        state.streams.drop_stream(open.stream);
+        state.routes.leave_wholes(open.stream);
     }
 
     /// The client no longer reads a stream: without sessions, that gives up what is asked on it.

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 /// The stream of messages that belong to no request.
 pub(crate) const STANDALONE: u64 = 0;
-/// Messages that wait for a client to read them, for each stream.
+/// Messages that wait for a client to read them, for each stream, besides the last one, which always has room.
 const WAITING_MAX: usize = 64;
 /// What is kept of one client's streams, in events and in bytes.
 const KEPT_MAX: usize = 256;
@@ -74,6 +74,19 @@ struct Stream {
     reader: Option<mpsc::Sender<Event>>,
     /// The client was given ids, and can come back with one.
     resumable: bool,
+    /// It was waited for in vain: it misses what it has no room for.
+    is_slow: bool,
+}
+
+impl Stream {
+    fn read_by(reader: mpsc::Sender<Event>, resumable: bool) -> Self {
+        Self { reader: Some(reader), resumable, is_slow: false }
+    }
+
+    /// There is room for another message besides the last one.
+    fn has_room(&self) -> bool {
+        self.reader.as_ref().is_none_or(|reader| reader.is_closed() || reader.capacity() > 1)
+    }
 }
 
 #[derive(Debug)]
@@ -86,8 +99,8 @@ impl Streams {
     /// A stream for a request.
     pub(super) fn open(&mut self) -> Reading {
         self.streams += 1;
-        let (reader, events) = mpsc::channel(WAITING_MAX);
-        self.open.insert(self.streams, Stream { reader: Some(reader), resumable: false });
+        let (reader, events) = mpsc::channel(WAITING_MAX + 1);
+        self.open.insert(self.streams, Stream::read_by(reader, false));
         Reading { stream: self.streams, events }
     }
 
@@ -117,7 +130,7 @@ impl Streams {
         if stream != STANDALONE && !is_kept && !self.open.contains_key(&stream) {
             return None;
         }
-        let (reader, events) = mpsc::channel(WAITING_MAX.max(KEPT_MAX));
+        let (reader, events) = mpsc::channel(WAITING_MAX.max(KEPT_MAX) + 1);
         let mut ended = false;
         for kept in self.kept.iter_mut().filter(|kept| kept.event.id.stream == stream) {
             let wanted = after.map_or(!kept.sent, |after| kept.event.id.number > after.number);
@@ -127,7 +140,7 @@ impl Streams {
             }
         }
         if !ended && (stream == STANDALONE || self.open.contains_key(&stream)) {
-            self.open.insert(stream, Stream { reader: Some(reader), resumable: true });
+            self.open.insert(stream, Stream::read_by(reader, true));
         }
         Some(Reading { stream, events })
     }
@@ -142,9 +155,11 @@ impl Streams {
         if let Some(to) = to
             && let Some(reader) = &to.reader
         {
-            sent = reader.try_send(event.clone()).is_ok();
-            if !sent {
-                // It has gone, or does not keep up: it can come back, where it has ids.
+            let has_room = last || to.has_room();
+            sent = has_room && reader.try_send(event.clone()).is_ok();
+            to.is_slow &= !sent;
+            if !sent && (has_room || to.resumable) {
+                // It has gone, or does not keep up: it can come back, where it has ids. Elsewhere it misses this message.
                 to.reader = None;
             }
         }
@@ -153,6 +168,19 @@ impl Streams {
         }
         if resumable {
             self.keep(Kept { event, sent });
+        }
+    }
+
+    /// Whether somebody who reads is worth waiting for, as there is no room left in a stream.
+    pub(super) fn are_full(&self) -> bool {
+        self.open.values().any(|stream| !stream.is_slow && !stream.has_room())
+    }
+
+    /// Those who read streams without room are waited for no longer, until they have read something.
+    pub(super) fn give_up_waiting(&mut self) {
+        for stream in self.open.values_mut().filter(|stream| !stream.has_room()) {
+            tracing::warn!("an MCP client does not keep up with what a server says, and misses some of it");
+            stream.is_slow = true;
         }
     }
 
@@ -231,10 +259,24 @@ mod tests {
             streams.put(STANDALONE, vec![b'x'; 2048], false);
         }
         assert!(streams.kept.len() <= KEPT_MAX && streams.kept_bytes <= KEPT_BYTES_MAX);
-        let slow = streams.open();
+        let mut slow = streams.open();
+        assert!(!streams.are_full());
         for _ in 0..=WAITING_MAX {
             streams.put(slow.stream, b"x".to_vec(), false);
         }
-        assert!(!streams.are_read(), "who does not keep up is cut off");
+        assert_eq!(slow.events.len(), WAITING_MAX, "who does not keep up misses something");
+        streams.put(slow.stream, b"response".to_vec(), true);
+        let told: Vec<_> = std::iter::from_fn(|| slow.events.try_recv().ok()).collect();
+        assert!(
+            told.last().is_some_and(|event| event.last && event.line == b"response"),
+            "but not the last word"
+        );
+        let mut cut = streams.open();
+        streams.has_ids(cut.stream);
+        for _ in 0..=WAITING_MAX {
+            streams.put(cut.stream, b"x".to_vec(), false);
+        }
+        let read = read(&mut cut).len();
+        assert_eq!((read, cut.events.is_closed()), (WAITING_MAX, true), "who can come back is cut off");
     }
 }

@@ -80,6 +80,7 @@ impl Session {
                 method: method.to_owned(),
                 line: line.to_vec(),
                 pages: vec![None; self.servers.len()],
+                weights: vec![0; self.servers.len()],
                 waiting: asked.clone(),
                 error: None,
                 asked: Instant::now(),

@@ -44,8 +44,8 @@ pub(super) struct Pending {
     pub(super) stateless: bool,
     /// The gate has read the list of tools for it.
     pub(super) listed: bool,
-    /// Where the responses go: to the gate, or here.
-    pub(super) kept: Option<Vec<Vec<u8>>>,
+    /// Where what comes goes: to the gate, or, where the gate itself asked, the response here and all else nowhere.
+    pub(super) kept: Option<Vec<u8>>,
     /// The session that is opened again, which no other request uses before the server was told that it is known.
     pub(super) again: Option<Opened>,
     /// The last id of the stream, by which it can be taken up again.
@@ -215,7 +215,8 @@ impl Shared {
         }
         let line = changed.as_deref().unwrap_or(&line);
         match &mut pending.kept {
-            Some(kept) => kept.push(line.to_vec()),
+            Some(kept) if pending.asked.is_empty() => *kept = line.to_vec(),
+            Some(_) => {}
             None => {
                 if self.to_gate.line(line).await.is_err() {
                     tracing::debug!("the gate has closed before a message of the server came");

@@ -14,6 +14,9 @@ pub(super) enum Failure {
     /// No byte came for so long.
     #[error("said nothing for {} s", .0.as_secs())]
     Silent(Duration),
+    /// It says other things for so long, and does not answer what the gate itself asks.
+    #[error("did not answer the gate's own request within {} s", .0.as_secs())]
+    Evasive(Duration),
     /// The connection broke, or what came on it is no HTTP.
     #[error("broke off its answer ({0})")]
     Broken(String),
@@ -82,7 +85,7 @@ impl Failure {
     pub(super) fn status(&self) -> OutcomeStatus {
         match self {
             Self::NotSent(_) | Self::Unfit(_) => OutcomeStatus::NotExecuted,
-            Self::Silent(_) => OutcomeStatus::Timeout,
+            Self::Silent(_) | Self::Evasive(_) => OutcomeStatus::Timeout,
             Self::Status(400..=499)
             | Self::Unauthorised { .. }
             | Self::Redirected

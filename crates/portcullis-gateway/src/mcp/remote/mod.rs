@@ -396,6 +396,16 @@ impl Shared {
         self.answered(answered, pending, sent).await
     }
 
+    /// Posts a message of the gate's own and takes the answer, within the time that the server may say nothing otherwise:
+    /// nobody sees what it says instead.
+    async fn ask_itself(&self, sent: &Sent, pending: &mut Pending) -> Result<(), Failure> {
+        let asked = async {
+            let answered = self.send(sent).await?;
+            self.answered(answered, pending, sent).await
+        };
+        timeout(self.patience, asked).await.unwrap_or(Err(Failure::Evasive(self.patience)))
+    }
+
     /// Posts a message, where the server wants it within its origin.
     async fn send(&self, sent: &Sent) -> Result<Answered, Failure> {
         for _ in 0..=REDIRECTS_MAX {

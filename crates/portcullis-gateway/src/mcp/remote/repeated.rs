@@ -51,9 +51,8 @@ impl Shared {
         };
         let mut pending =
             Pending { kept: Some(Vec::new()), ..Pending::new(vec![id], listing.method.clone(), true) };
-        let answered = self.send(&listing).await?;
-        self.answered(answered, &mut pending, &listing).await?;
-        let line = pending.kept.unwrap_or_default().pop().unwrap_or_default();
+        self.ask_itself(&listing, &mut pending).await?;
+        let line = pending.kept.unwrap_or_default();
         let next = value_at(&line, &["result", "nextCursor"]).ok().flatten();
         Ok(next.and_then(|next| serde_json::from_str(next.get()).ok()))
     }

@@ -71,12 +71,9 @@ impl Shared {
             again: Some(Opened::default()),
             ..Pending::new(vec![id], first.method.clone(), false)
         };
-        let opened = async {
-            let answered = self.send(&first).await?;
-            self.answered(answered, &mut pending, &first).await
-        };
+        let opened = self.ask_itself(&first, &mut pending).await;
         // What goes wrong is not the outcome of the call for which the session is opened.
-        opened.await.map_err(|failure| lost(&failure.to_string()))?;
+        opened.map_err(|failure| lost(&failure.to_string()))?;
         let Opened { id, version } = pending.again.unwrap_or_default();
         if version != before.version {
             return Err(lost("it speaks another revision now; start the gate again"));
@@ -89,11 +86,8 @@ impl Shared {
             method: Some(INITIALIZED.to_owned()),
         };
         let mut pending = Pending::new(Vec::new(), second.method.clone(), false);
-        let told = async {
-            let answered = self.send(&second).await?;
-            self.answered(answered, &mut pending, &second).await
-        };
-        told.await.map_err(|failure| lost(&failure.to_string()))?;
+        let told = self.ask_itself(&second, &mut pending).await;
+        told.map_err(|failure| lost(&failure.to_string()))?;
         {
             // Only now, so that no other request comes into it before.
             let mut session = self.session();
