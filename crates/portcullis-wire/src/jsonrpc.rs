@@ -174,6 +174,28 @@ impl PeekError {
     }
 }
 
+/// The members that a message may have (JSON-RPC 2.0, sections 4 and 5).
+const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
+/// The message without members that JSON-RPC does not have, where there are some: no reader of the protocol looks at them,
+/// but other programs may show them. `None`: there are none. A batch is left alone.
+///
+/// # Errors
+/// [`PeekError`], as [`peek`]; or there are more members than anybody reads.
+pub fn without_other_members(line: &[u8]) -> Result<Option<Vec<u8>>, PeekError> {
+    let text = check(line)?;
+    if text.trim_start().starts_with('[') {
+        return Ok(None);
+    }
+    let (members, rest) = fields::read_with_rest(text, &MEMBERS)?;
+    if rest.is_empty() {
+        return Ok(None);
+    }
+    let kept = MEMBERS.iter().zip(members);
+    let kept = kept.filter_map(|(name, value)| Some(format!(r#""{name}":{}"#, value?.get())));
+    Ok(Some(format!("{{{}}}", kept.collect::<Vec<_>>().join(",")).into_bytes()))
+}
+
 /// Finds out what one message is. Costs one pass over the line and allocates only for escaped names.
 ///
 /// # Errors
@@ -184,8 +206,7 @@ pub fn peek(line: &[u8]) -> Result<Message<'_>, PeekError> {
         let elements = fields::read_array(text, "batch", BATCH_MESSAGES_MAX)?;
         return Ok(Message::Batch(elements));
     }
-    let [version, id_raw, method, params, result, error] =
-        fields::read(text, &["jsonrpc", "id", "method", "params", "result", "error"])?;
+    let [version, id_raw, method, params, result, error] = fields::read(text, &MEMBERS)?;
     if version.and_then(fields::string).as_deref() != Some("2.0") {
         return Err(PeekError::Version);
     }
@@ -301,6 +322,17 @@ mod tests {
         };
         let Ok(Message::Batch(elements)) = peek(br#" [{"a":1}, 2]"#) else { panic!("no batch") };
         assert_eq!(elements.iter().map(|raw| raw.get()).collect::<Vec<_>>(), ["{\"a\":1}", "2"]);
+    }
+
+    #[test]
+    fn members_that_the_protocol_does_not_have_are_taken_out() {
+        let line = br#"{"note":"x","jsonrpc":"2.0","id":1,"result":{"note":"y"},"\u006eote2":["z"]}"#;
+        let alone = without_other_members(line).unwrap().unwrap();
+        assert_eq!(alone, br#"{"jsonrpc":"2.0","id":1,"result":{"note":"y"}}"#);
+        for whole in [&br#"{"jsonrpc":"2.0","method":"m","params":{}}"#[..], b" [{\"note\":1}]"] {
+            assert_eq!(without_other_members(whole).unwrap(), None);
+        }
+        assert!(without_other_members(b"{").is_err());
     }
 
     #[test]

@@ -79,20 +79,16 @@ type Answered = Result<Response, Refusal>;
 struct Ends<'s> {
     shared: &'s Shared,
     key: Key,
-    principal: &'s str,
+    owner: Owner,
 }
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
-        self.shared.mcp.end(self.key, self.principal);
+        self.shared.mcp.end(self.key, &self.owner);
     }
 }
 
 impl Call<'_> {
-    fn principal(&self) -> &str {
-        &self.identity.principal.id
-    }
-
     async fn post(&self, body: Body) -> Answered {
         headers::check_kinds(self.headers)?;
         let body = self.body(body).await?;
@@ -135,7 +131,7 @@ impl Call<'_> {
             let opened = self.shared.mcp.open(&self.opening(&bundle)?).await;
             let (id, session) = opened.map_err(|error| not_opened(Some(id_raw), &error))?;
             // A client that goes before it is answered never knows the session.
-            let ends = Ends { shared: self.shared, key: Key::of_id(&id), principal: self.principal() };
+            let ends = Ends { shared: self.shared, key: Key::of_id(&id), owner: Owner::of(self.identity) };
             let answer = Answer { session: &session, opened: Some(&id), stateless: false };
             let answered = answer.to(session.say(body).await).await;
             if !session.is_of_no_use() {
@@ -168,7 +164,7 @@ impl Call<'_> {
         let answer = Answer { session: &session, opened: None, stateless: true };
         let answered = answer.to(session.say(body).await).await;
         if session.is_of_no_use() {
-            self.shared.mcp.end(key, self.principal());
+            self.shared.mcp.end(key, &owner);
         }
         Ok(answered)
     }
@@ -207,7 +203,7 @@ impl Call<'_> {
 
     fn end(&self) -> Answered {
         let id = headers::text(self.headers, SESSION_ID);
-        match id.is_some_and(|id| self.shared.mcp.end(Key::of_id(id), self.principal())) {
+        match id.is_some_and(|id| self.shared.mcp.end(Key::of_id(id), &Owner::of(self.identity))) {
             true => Ok(StatusCode::NO_CONTENT.into_response()),
             false => Err(unknown_session()),
         }

@@ -4,6 +4,7 @@
 //! The server is not trusted either. A response that answers nothing, and a line that two readers could read
 //! differently, could be the result of a call in disguise, so they are dropped.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use portcullis_core::denial::Denial;
@@ -12,7 +13,7 @@ use portcullis_core::id::{ActionId, Digest, DigestBuilder};
 use portcullis_trajectory::flow::is_word;
 use portcullis_wire::FieldError;
 use portcullis_wire::framing::LineSplitter;
-use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Id, Message, error_response, peek};
+use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Id, Message, error_response, peek, without_other_members};
 use portcullis_wire::mcp::excise::{Piece, Replacement, replace_in_message};
 use portcullis_wire::mcp::result::{
     RESULT_TEXT_BYTES_MAX, ResultKind, Told, asked, error_text, is_standard_error, read_tool_result, told,
@@ -79,9 +80,36 @@ pub(super) async fn pump(gate: &Arc<Gate>, mut output: impl AsyncRead + Unpin) {
 
 /// Takes a line of the server, translated where the client speaks another generation.
 async fn heard(gate: &Arc<Gate>, line: &[u8]) {
+    let Ok(line) = alone(line) else { return };
+    let line = line.as_ref();
     match gate.to_server.heard(line) {
         None => message(gate, line).await,
         Some(turn) => take(gate, turn, OutcomeStatus::Unknown, "").await,
+    }
+}
+
+/// A message of the server without what is no part of any message, which nobody would judge. An error: it cannot be read,
+/// and is dropped.
+fn alone(line: &[u8]) -> Result<Cow<'_, [u8]>, ()> {
+    if is_blank(line) {
+        return Ok(Cow::Borrowed(line));
+    }
+    match without_other_members(line) {
+        Ok(None) => Ok(Cow::Borrowed(line)),
+        Ok(Some(alone)) => {
+            tracing::warn!(
+                "a message of the server has members that are no part of the protocol; they were taken out: {}",
+                shown(line)
+            );
+            Ok(Cow::Owned(alone))
+        }
+        Err(error) => {
+            tracing::warn!(
+                "a line from the server is not a message and was dropped: {error}: {}",
+                shown(line)
+            );
+            Err(())
+        }
     }
 }
 
@@ -232,10 +260,13 @@ async fn batch(gate: &Arc<Gate>, line: &[u8], elements: &[&RawValue]) {
     let mut changed = false;
     for element in elements {
         let bytes = element.get().as_bytes();
-        let passed = match peek(bytes) {
-            Err(_) | Ok(Message::Batch(_)) => None,
-            Ok(Message::Request { .. } | Message::Notification { .. }) => said(gate, bytes).await,
-            Ok(Message::Response { id, error, .. }) => match answered(gate, &id, error.is_some()) {
+        let alone = alone(bytes);
+        changed |= !matches!(alone, Ok(Cow::Borrowed(_)));
+        let bytes = alone.as_deref().unwrap_or(bytes);
+        let passed = match alone.is_ok().then(|| peek(bytes)) {
+            None | Some(Err(_) | Ok(Message::Batch(_))) => None,
+            Some(Ok(Message::Request { .. } | Message::Notification { .. })) => said(gate, bytes).await,
+            Some(Ok(Message::Response { id, error, .. })) => match answered(gate, &id, error.is_some()) {
                 None => None,
                 Some(open) => Some(respond(gate, bytes, open).await),
             },

@@ -21,6 +21,10 @@ mod standing;
 mod store;
 mod tokens;
 
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
 use hyper::header::{HeaderName, HeaderValue};
 use url::Url;
 
@@ -40,7 +44,7 @@ pub struct UpstreamAuth {
     name: String,
     url: Url,
     /// Held while a token is being fetched: once for all who wait.
-    held: tokio::sync::Mutex<Held>,
+    held: Arc<tokio::sync::Mutex<Held>>,
 }
 
 /// The header of a request that shows who the gate is.
@@ -129,7 +133,7 @@ impl UpstreamAuth {
         settings::check_name(name)
             .map_err(|why| AuthError::Unusable { name: name.escape_debug().to_string(), why })?;
         let held = Held::new(home.clone(), name.to_owned(), url.clone());
-        Ok(Self { name: name.to_owned(), url, held: tokio::sync::Mutex::new(held) })
+        Ok(Self { name: name.to_owned(), url, held: Arc::new(tokio::sync::Mutex::new(held)) })
     }
 
     /// The header for the next request; none: the gate has no credential for this upstream.
@@ -137,7 +141,24 @@ impl UpstreamAuth {
     /// # Errors
     /// There should be one, but it cannot be had.
     pub async fn authorization(&self) -> Result<Option<Authorization>, AuthError> {
-        self.held.lock().await.header().await
+        let held = Arc::clone(&self.held);
+        self.settled(async move { held.lock().await.header().await }).await
+    }
+
+    /// Does something to its end, even if the request for which it is done is given up: a token that was renewed and not
+    /// kept is lost, and the one before it is no good any more. What is done at once needs no task.
+    async fn settled<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, AuthError>> + Send + 'static,
+    ) -> Result<T, AuthError> {
+        let mut work = Box::pin(work);
+        match poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
+            Poll::Ready(done) => done,
+            Poll::Pending => tokio::spawn(work).await.unwrap_or_else(|_| {
+                let why = "the gate ended before it was there".to_owned();
+                Err(AuthError::NoToken { name: self.name.clone(), why })
+            }),
+        }
     }
 
     /// Tells of a refusal: HTTP status and `WWW-Authenticate` of the answer to a request with this header.
@@ -153,7 +174,11 @@ impl UpstreamAuth {
         let challenge = Challenge::read(www_authenticate).unwrap_or_default();
         let of_scopes = challenge.error.as_deref() == Some("insufficient_scope");
         match status {
-            401 => self.held.lock().await.refused(used).await.map(|()| Retry::Again),
+            401 => {
+                let (held, used) = (Arc::clone(&self.held), used.cloned());
+                let refused = async move { held.lock().await.refused(used.as_ref()).await };
+                self.settled(refused).await.map(|()| Retry::Again)
+            }
             403 if of_scopes => Err(AuthError::MoreScopes {
                 name: self.name.clone(),
                 url: Box::new(self.url.clone()),

@@ -1,5 +1,7 @@
 //! `/mcp` of the daemon, spoken to in plain HTTP.
 
+mod bounds;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
@@ -24,6 +26,11 @@ struct Daemon {
 impl Daemon {
     /// With the demo's server as `a`, and what else the bundle is to have.
     fn start(more: &str) -> Self {
+        Self::start_in("enforce", more)
+    }
+
+    /// The same in a mode, such as the one in which nothing is stopped, for tools that the bundle does not describe.
+    fn start_in(mode: &str, more: &str) -> Self {
         let state = State::new();
         let bundle = state.path("bundle");
         copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/bundle"), &bundle);
@@ -33,6 +40,8 @@ impl Daemon {
         let mut text = fs::read_to_string(&main).unwrap();
         assert!(text.contains(usual), "{text}");
         text = text.replacen(usual, short, 1);
+        assert!(text.contains("\nmode = \"enforce\""), "{text}");
+        text = text.replacen("\nmode = \"enforce\"", &format!("\nmode = \"{mode}\""), 1);
         let (program, folder) = (env!("CARGO_BIN_EXE_portcullis"), state.path("files"));
         write!(text, "\n[server.a]\ncommand = ['{program}', 'demo-server', '{}']\n{more}", folder.display())
             .unwrap();

@@ -245,11 +245,11 @@ impl Endpoint {
         });
     }
 
-    /// Ends a session. False if there is none for this principal.
-    pub(crate) fn end(&self, key: Key, principal: &str) -> bool {
+    /// Ends a session. False if there is none of this owner.
+    pub(crate) fn end(&self, key: Key, owner: &Owner) -> bool {
         let mut sessions = self.sessions();
         match sessions.get(&key) {
-            Some(session) if session.owner.name() == principal => {
+            Some(session) if session.owner == *owner => {
                 session.end();
                 sessions.remove(&key);
                 true

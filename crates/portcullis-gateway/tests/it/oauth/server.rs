@@ -27,6 +27,8 @@ pub(crate) struct Script {
     pub(crate) metadata_answer: Option<String>,
     /// How long the metadata take.
     pub(crate) metadata_delay: Duration,
+    /// How long the token endpoint takes to answer once it has given out its tokens.
+    pub(crate) token_delay: Duration,
     /// Changes to the query with which the browser comes back.
     pub(crate) callback: Map<String, Value>,
     /// Changes to what the token endpoint answers.
@@ -204,6 +206,10 @@ impl Server {
             tokio::time::sleep(delay).await;
         }
         let answer = self.answer(&request);
+        if path == "/token" {
+            let delay = self.state.lock().unwrap().script.token_delay;
+            tokio::time::sleep(delay).await;
+        }
         let _gone = reader.get_mut().write_all(answer.as_bytes()).await;
     }
 

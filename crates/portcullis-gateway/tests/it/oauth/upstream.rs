@@ -288,6 +288,25 @@ async fn a_refresh_token_is_used_once_and_stays_where_the_server_does_not_rotate
     assert_ne!(before["access_token"], place.stored()["access_token"]);
 }
 
+/// A server that rotates knows the old token no more when it answers, so nobody's leaving may keep the new one from being
+/// kept.
+#[tokio::test]
+async fn a_request_that_is_given_up_while_the_login_is_renewed_does_not_end_it() {
+    let place = Place::new().await;
+    place.login(|_| {}).await.unwrap();
+    let first = place.stored();
+    place.age();
+    place.server.script(|script| script.token_delay = Duration::from_millis(500));
+    let auth = place.auth();
+    let given_up = tokio::time::timeout(Duration::from_millis(100), auth.authorization()).await;
+    assert!(given_up.is_err(), "it was given up while the server was asked");
+    assert_eq!(call(&auth, &place.server).await, Ok(200), "who comes next waits for it");
+    assert_ne!(first["refresh_token"], place.stored()["refresh_token"]);
+    let renewals =
+        place.server.seen("/token").iter().filter(|sent| sent["grant_type"] == "refresh_token").count();
+    assert_eq!(renewals, 1);
+}
+
 #[tokio::test]
 async fn a_token_is_used_to_its_end_where_it_cannot_be_renewed() {
     let place = Place::new().await;
