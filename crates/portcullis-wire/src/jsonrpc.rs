@@ -229,6 +229,23 @@ pub fn peek(line: &[u8]) -> Result<Message<'_>, PeekError> {
     }
 }
 
+/// A message as one line: line ends between the tokens of JSON become spaces. Whoever reads lines would take the parts for
+/// messages of their own. Within strings JSON has no line ends.
+///
+/// # Errors
+/// [`PeekError`]: it is not UTF-8, or not one value of JSON.
+pub fn one_line(body: &[u8]) -> Result<Cow<'_, [u8]>, PeekError> {
+    if !body.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+        return Ok(Cow::Borrowed(body));
+    }
+    let text = std::str::from_utf8(body).map_err(|error| PeekError::InvalidUtf8(error.valid_up_to()))?;
+    // Refuses a line end within a string, which the replacement would hide.
+    serde_json::from_str::<&RawValue>(text)
+        .map_err(|_| PeekError::Field(FieldError::Json("it is no JSON".to_owned())))?;
+    let spaced = |byte: &u8| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
+    Ok(Cow::Owned(body.iter().map(spaced).collect()))
+}
+
 /// The line as text, where its size and encoding are in order, and it is one line to every reader.
 ///
 /// JSON takes a raw carriage return for white space, universal newlines take it for the end of a line: what is
@@ -322,6 +339,15 @@ mod tests {
         };
         let Ok(Message::Batch(elements)) = peek(br#" [{"a":1}, 2]"#) else { panic!("no batch") };
         assert_eq!(elements.iter().map(|raw| raw.get()).collect::<Vec<_>>(), ["{\"a\":1}", "2"]);
+    }
+
+    #[test]
+    fn a_message_becomes_one_line() {
+        assert_eq!(one_line(b"{\"a\":1}").unwrap(), Cow::Borrowed(b"{\"a\":1}"));
+        assert_eq!(one_line(b"{\n\"a\":\r\n1}\n").unwrap().as_ref(), b"{ \"a\":  1} ");
+        for wrong in [&b"{\"a\":\"\n\"}"[..], b"{}\n{}", b"\xff\n"] {
+            assert!(one_line(wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

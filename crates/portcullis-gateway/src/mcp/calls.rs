@@ -175,6 +175,25 @@ impl Calls {
         }
     }
 
+    /// A call that the server has, and its action, unless the client has given it up.
+    pub(super) fn executing(&self, id: &Id) -> Option<(Call, ActionId)> {
+        match self.table().open.get(id) {
+            Some(Open::Executing { call, action, given_up: false }) => Some((call.clone(), *action)),
+            _ => None,
+        }
+    }
+
+    /// A call goes on as another action. False where the client has given it up meanwhile.
+    pub(super) fn goes_on(&self, id: &Id, before: ActionId, after: ActionId) -> bool {
+        match self.table().open.get_mut(id) {
+            Some(Open::Executing { action, given_up: false, .. }) if *action == before => {
+                *action = after;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// The request that a response of the server answers; it is open no longer. A waiting call is not the
     /// server's to answer.
     pub(super) fn answered(&self, id: &Id) -> Option<Open> {

@@ -119,7 +119,7 @@ pub(super) async fn take(gate: &Arc<Gate>, turn: Turn, status: OutcomeStatus, wh
     for line in &turn.to_client {
         message(gate, line).await;
     }
-    gate.follow(&turn, status, why).await;
+    gate.follow(turn, status, why).await;
 }
 
 async fn pass(gate: &Gate, line: &[u8]) {

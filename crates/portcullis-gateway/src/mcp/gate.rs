@@ -71,6 +71,11 @@ impl LineWriter {
 
     /// Writes one line and its newline. Given up halfway, the rest goes out before the next one; failed, it closes this end.
     pub(super) async fn line(&self, line: &[u8]) -> io::Result<()> {
+        if line.contains(&b'\n') {
+            // The other side would take it for several, of which none was judged.
+            tracing::warn!("a message was dropped, because it has several lines: {}", shown(line));
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         let slot = match &self.0 {
             Way::Stream(slot) => slot,
             Way::Channel(lines, number) => {

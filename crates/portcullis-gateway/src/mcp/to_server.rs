@@ -90,6 +90,11 @@ impl ToServer {
         self.translation.client_says(&call.line, &self.writer).await
     }
 
+    /// Makes a call again that was translated already, once.
+    pub(super) async fn call_again(&self, call: PermittedCall) -> io::Result<()> {
+        self.translation.again(call.line).await
+    }
+
     /// Passes on a line in which no tool is called.
     pub(super) async fn pass(&self, line: NoCall<'_>) -> io::Result<()> {
         self.translation.client_says(line.0, &self.writer).await

@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::calls::Open;
 use super::gate::{Gate, LineWriter};
+use super::upstream;
 
 /// By what a client comes back to a call that asks for something.
 const REQUEST_STATE: Path = &["result", "requestState"];
@@ -145,6 +146,20 @@ impl Translation {
         }
     }
 
+    /// Makes a call again, and waits until the server has it.
+    pub(super) async fn again(&self, line: Vec<u8>) -> io::Result<()> {
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let (done, written) = oneshot::channel();
+        let forth = Forth { lines: vec![line], done: Some(done), settles: false };
+        self.forth.send(forth).await.map_err(|_| gone())?;
+        written.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// A call is not made again.
+    pub(super) fn forget(&self, call: &Id) -> Turn {
+        self.turn(|translator| Some(translator.forget(call))).unwrap_or_default()
+    }
+
     pub(super) fn due(&self, call: &Id) -> Turn {
         self.turn(|translator| Some(translator.due(call))).unwrap_or_default()
     }
@@ -175,8 +190,13 @@ async fn write(server: Arc<LineWriter>, mut lines: mpsc::Receiver<Forth>, settle
 
 impl Gate {
     /// What follows from a turn besides what the client is told by the server: requests that are not translated, losses, and
-    /// calls to go on with later.
-    pub(super) async fn follow(self: &Arc<Self>, turn: &Turn, status: OutcomeStatus, why: &str) {
+    /// calls to be made again, now or later.
+    pub(super) async fn follow(self: &Arc<Self>, turn: Turn, status: OutcomeStatus, why: &str) {
+        for again in turn.again {
+            let gate = Arc::clone(self);
+            // Beside: a person may have to be asked.
+            self.spawn(async move { upstream::make_again(&gate, again).await });
+        }
         for ended in &turn.ended {
             self.untranslated(ended).await;
         }
@@ -186,7 +206,7 @@ impl Gate {
                 None => self.give_up(&loss.id, status, why).await,
             }
         }
-        if let Some((after, call)) = turn.later.clone() {
+        if let Some((after, call)) = turn.later {
             let gate = Arc::downgrade(self);
             tokio::spawn(async move {
                 tokio::time::sleep(after).await;

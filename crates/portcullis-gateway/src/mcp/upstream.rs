@@ -20,6 +20,7 @@ use portcullis_wire::jsonrpc::{
 use portcullis_wire::mcp::call::{ToolCall, parse_tool_call, replace_continuation};
 use portcullis_wire::mcp::elicitation::shows_forms;
 use portcullis_wire::mcp::task::task_id;
+use portcullis_wire::mcp::translate::Again;
 use portcullis_wire::mcp::{
     self, CANCELLED, TASKS_CANCEL, TASKS_GET, TASKS_RESULT, TASKS_UPDATE, TOOLS_CALL, TOOLS_LIST,
     cancelled_request,
@@ -373,6 +374,88 @@ async fn execute(gate: &Gate, id: &Id, call: &Call, permit: Permit, line: Vec<u8
         answer(gate, &error_response(Some(&call.id_raw), INTERNAL_ERROR, why, Some(&data))).await?;
     }
     Err(Gone::Server)
+}
+
+/// Makes a call again that the server wants made again, for a client that does not do so itself. What the server was given in
+/// the meantime is judged as a part of it, and it is another action: only the server's word says that nothing was done yet.
+pub(super) async fn make_again(gate: &Arc<Gate>, Again { id, line }: Again) {
+    let Some((call, before)) = gate.calls.executing(&id) else {
+        return forget(gate, &id).await;
+    };
+    gate.report(before, OutcomeStatus::InputRequired).await;
+    let why = match permitted_again(gate, &id, &call, line).await {
+        Ok(Ok(permitted)) if gate.calls.goes_on(&id, before, permitted.action()) => {
+            if gate.to_server.call_again(permitted).await.is_ok() {
+                return;
+            }
+            let why = "the server went away while the call was sent to it again; whether the tool acted is not known";
+            error_response(Some(&call.id_raw), INTERNAL_ERROR, why, Some(&json!({"class": "server_ended"})))
+        }
+        Ok(Ok(permitted)) => {
+            gate.report(permitted.action(), OutcomeStatus::NotExecuted).await;
+            return forget(gate, &id).await;
+        }
+        Ok(Err(denial)) => answers::denied(&call, &denial),
+        Err(why) => {
+            let why = format!("the call was not made again: {why}");
+            tracing::warn!("{why}");
+            error_response(
+                Some(&call.id_raw),
+                INTERNAL_ERROR,
+                &why,
+                Some(&json!({"class": "gate_unavailable"})),
+            )
+        }
+    };
+    if let Some(Open::Executing { action, .. }) = gate.calls.answered(&id) {
+        if action != before {
+            gate.report(action, OutcomeStatus::Unknown).await;
+        }
+        let _gone = answer(gate, &why).await;
+    }
+    forget(gate, &id).await;
+}
+
+/// The permit for a call that is made again, or why there is none.
+async fn permitted_again(
+    gate: &Arc<Gate>,
+    id: &Id,
+    call: &Call,
+    line: Vec<u8>,
+) -> Result<Result<PermittedCall, Denial>, String> {
+    let Ok(Message::Request { params, .. }) = peek(&line) else {
+        return Err("it cannot be read".to_owned());
+    };
+    let asked = parse_tool_call(params).map_err(|error| error.to_string())?;
+    let proposal = ProposeAction {
+        tool: Some(asked.name),
+        server: Some(gate.command().to_owned()),
+        arguments: asked.arguments,
+        continuation: asked.continuation,
+        call: Some(id.to_string()),
+        ..ProposeAction::default()
+    };
+    match judge(gate, call, proposal, Duration::ZERO).await.map_err(|error| error.to_string())? {
+        Proposed::Stopped(stopped) => Ok(Err(stopped.denial)),
+        Proposed::Permitted(permit) => {
+            let action = permit.action();
+            match PermittedCall::new(permit, line) {
+                Ok(permitted) => Ok(Ok(permitted)),
+                Err(error) => {
+                    gate.report(action, OutcomeStatus::NotExecuted).await;
+                    Err(format!("it could not be edited: {error}"))
+                }
+            }
+        }
+    }
+}
+
+/// A call is not made again.
+async fn forget(gate: &Arc<Gate>, id: &Id) {
+    let turn = gate.to_server.translation.forget(id);
+    for line in &turn.to_client {
+        let _gone = answer(gate, line).await;
+    }
 }
 
 /// There is no permit: answers with the denial, or with a state for a retry where the call is held.

@@ -66,9 +66,12 @@ async fn a_client_of_sessions_uses_a_server_without() {
     stage.server.send(&result(&again["id"], &content)).await;
     let answer = stage.client.json().await;
     assert_eq!((&answer["id"], &answer["result"]["content"]), (&json!(1), &content["content"]));
-    assert_eq!(stage.asked("/actions").len(), 1, "the call is judged once");
-    let outcomes = stage.asked("/outcomes");
-    assert_eq!((outcomes.len(), &outcomes[0]["status"]), (1, &json!("ok")));
+    let actions = stage.asked("/actions");
+    assert_eq!(actions.len(), 2, "what it is made again with is judged");
+    assert_eq!(actions[1]["continuation"]["inputResponses"]["k"], said, "{actions:?}");
+    let outcomes: Vec<Value> =
+        stage.asked("/outcomes").iter().map(|outcome| outcome["status"].clone()).collect();
+    assert_eq!(outcomes, ["input_required", "ok"]);
     let told: Vec<Value> = stage.asked("/told");
     assert!(told.iter().any(|told| told["content"].as_str().unwrap().contains("Which?")), "{told:?}");
     stage.leave().await.0.unwrap();

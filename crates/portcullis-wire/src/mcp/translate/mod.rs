@@ -57,12 +57,23 @@ pub struct Turn {
     pub to_server: Vec<Vec<u8>>,
     /// What the client is told, as if by the server.
     pub to_client: Vec<Vec<u8>>,
+    /// Calls of tools to be made again, each once that is permitted. Of one that is not, [`Translator::forget`] is told.
+    pub again: Vec<Again>,
     /// A call to go on with after a while, by [`Translator::due`].
     pub later: Option<(Duration, Id)>,
     /// Requests of the client that get no answer.
     pub lost: Vec<Loss>,
     /// Requests of the client that the translation ends by itself.
     pub ended: Vec<Ended>,
+}
+
+/// A call of a tool that the server wants made again, with what it asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Again {
+    /// The client's id.
+    pub id: Id,
+    /// What the server is sent.
+    pub line: Vec<u8>,
 }
 
 /// A request that gets no answer.
@@ -110,6 +121,7 @@ impl Turn {
     fn and(mut self, more: Self) -> Self {
         self.to_server.extend(more.to_server);
         self.to_client.extend(more.to_client);
+        self.again.extend(more.again);
         self.later = self.later.or(more.later);
         self.lost.extend(more.lost);
         self.ended.extend(more.ended);
@@ -383,6 +395,14 @@ impl Translator {
     pub fn due(&mut self, call: &Id) -> Turn {
         match &mut self.era {
             Era::Up(translation) => translation.due(call),
+            _ => Turn::nothing(),
+        }
+    }
+
+    /// A call is not made again, and the client was told why.
+    pub fn forget(&mut self, call: &Id) -> Turn {
+        match &mut self.era {
+            Era::Up(translation) => translation.forget(call),
             _ => Turn::nothing(),
         }
     }

@@ -274,7 +274,14 @@ fn what_a_server_needs_is_asked_of_the_client_and_the_call_made_again() {
     assert_eq!(asked[1]["method"], "sampling/createMessage");
     let said = json!({"action": "accept", "content": {}});
     assert_eq!(between.client(result("portcullis-input-2", said.clone())).to_server, Vec::<Value>::new());
-    let again = between.sends(result("portcullis-input-3", json!({"role": "assistant"})));
+    let turn = between.0.client_says(&line(&result("portcullis-input-3", json!({"role": "assistant"}))));
+    let turn = turn.unwrap();
+    assert_eq!(
+        (turn.to_server.len(), &turn.again[0].id),
+        (0, &Id::Integer(7)),
+        "it has to be permitted first"
+    );
+    let again = &read(&[turn.again[0].line.clone()])[0];
     assert_eq!(again["id"], "portcullis-again-4");
     assert_eq!(again["params"]["arguments"], call["params"]["arguments"]);
     assert_eq!(again["params"]["requestState"], "s\u{e9}1");
@@ -288,12 +295,23 @@ fn what_a_server_needs_is_asked_of_the_client_and_the_call_made_again() {
     )));
     let (pause, id) = turn.unwrap().later.unwrap();
     assert!(pause >= Duration::from_millis(250) && id == Id::Integer(7));
-    let again = read(&between.0.due(&id).to_server);
+    let turn = between.0.due(&id);
+    assert!(turn.to_server.is_empty());
+    let again = read(&[turn.again[0].line.clone()]);
     assert_eq!(again[0]["params"]["requestState"], "s2");
     assert_eq!(again[0]["params"].get("inputResponses"), None);
     let done = json!({"resultType": "complete", "content": []});
     assert_eq!(between.tells(result(again[0]["id"].clone(), done.clone())), result(7, done));
     assert_eq!(between.0.due(&id), Turn::default(), "it is done");
+
+    // Of one that is not permitted, nothing is left.
+    between.sends(request(8, TOOLS_CALL, json!({"name": "t"})));
+    let needs = json!({"resultType": "input_required", "requestState": "s3"});
+    assert!(between.0.server_says(&line(&result(8, needs))).unwrap().later.is_some());
+    let again = read(&[between.0.due(&Id::Integer(8)).again[0].line.clone()]);
+    assert_eq!(between.0.forget(&Id::Integer(8)), Turn::default());
+    assert_eq!(between.0.due(&Id::Integer(8)), Turn::default());
+    assert_eq!(between.0.server_says(&line(&result(again[0]["id"].clone(), json!({})))), None);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::edit::{edited, with_meta, with_params};
 use super::subscriptions::{Subscription, changing_lists, subscription_ended};
-use super::{Loss, OWN, Turn, check_id};
+use super::{Again, Loss, OWN, Turn, check_id, method_of};
 use crate::fields;
 use crate::jsonrpc::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, Message, peek, result_response};
 use crate::mcp::elicitation::ELICITATION_CREATE;
@@ -306,9 +306,23 @@ impl Upwards {
             Ok(line) => {
                 call.at = Some(at.clone());
                 self.again.insert(at, id.clone());
-                Turn::server(line)
+                match method_of(&line).as_deref() {
+                    // With what the client was asked it is another call than the one that was permitted.
+                    Some(TOOLS_CALL) => {
+                        Turn { again: vec![Again { id: id.clone(), line }], ..Turn::default() }
+                    }
+                    _ => Turn::server(line),
+                }
             }
         }
+    }
+
+    /// A call is not made again.
+    pub(super) fn forget(&mut self, id: &Id) -> Turn {
+        if let Some(at) = self.calls.remove(id).and_then(|call| call.at) {
+            self.again.remove(&at);
+        }
+        self.withdraw(id)
     }
 
     /// Makes a call again that the server wanted made again, or opens a subscription again that broke off.
