@@ -8,7 +8,7 @@ use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Message, error_response, peek};
 use portcullis_wire::mcp::replace::{
     CANCELLED_ID, ID, PROGRESS_OF, Path, SUBSCRIPTION, replace_at, value_at,
 };
-use portcullis_wire::mcp::{CANCELLED, DISCOVER, INITIALIZE, SUBSCRIPTIONS_LISTEN, TOOLS_LIST};
+use portcullis_wire::mcp::{CANCELLED, INITIALIZE, SUBSCRIPTIONS_LISTEN, TOOLS_LIST};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -101,7 +101,7 @@ impl Session {
         let of_server = self.servers.get(index).map_or("", |server| &server.name);
         if let Some(why) = error.and_then(|error| refusal(&open.method, error)) {
             self.standing.is_amiss(of_server, &why);
-        } else if result.is_some() && matches!(open.method.as_str(), INITIALIZE | DISCOVER) {
+        } else if result.is_some() {
             self.standing.is_well(of_server);
         }
         if open.method == SUBSCRIPTIONS_LISTEN && self.subscription_ended(open.stream, index) {

@@ -250,13 +250,17 @@ impl Session {
 /// What is amiss with a server that answers so, if that is more than that it does not have what it is asked for.
 pub(super) fn refusal(method: &str, error: &RawValue) -> Option<String> {
     let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
+    // By the gate's own word, it has not answered.
     let failed = error.pointer("/data/class").and_then(Value::as_str) == Some(SERVER_FAILED);
-    if method != INITIALIZE && !(failed && method == DISCOVER) {
+    if method != INITIALIZE && !failed {
         return None;
     }
     let message = error.get("message").and_then(Value::as_str).unwrap_or("an error without a message");
     let shown: String = message.chars().take(REFUSAL_CHARS_MAX).flat_map(char::escape_debug).collect();
-    Some(format!("answers `{method}` with an error: {shown}"))
+    Some(match failed {
+        true => format!("is not available: {shown}"),
+        false => format!("answers `{method}` with an error: {shown}"),
+    })
 }
 
 /// Says that lists may change: what comes late changes them, and with servers that are late, any of them.

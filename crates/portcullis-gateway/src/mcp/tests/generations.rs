@@ -71,7 +71,7 @@ async fn a_client_of_sessions_uses_a_server_without() {
     assert_eq!(actions[1]["continuation"]["inputResponses"]["k"], said, "{actions:?}");
     let outcomes: Vec<Value> =
         stage.asked("/outcomes").iter().map(|outcome| outcome["status"].clone()).collect();
-    assert_eq!(outcomes, ["input_required", "ok"]);
+    assert_eq!(outcomes, ["input-required", "ok"]);
     let told: Vec<Value> = stage.asked("/told");
     assert!(told.iter().any(|told| told["content"].as_str().unwrap().contains("Which?")), "{told:?}");
     stage.leave().await.0.unwrap();

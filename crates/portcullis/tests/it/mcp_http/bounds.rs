@@ -63,6 +63,31 @@ fn a_burst_of_messages_costs_no_call_its_result() {
     }
 }
 
+/// Servers are spoken to by lines. A body may have several, and whatever stands in one of them is no message of its own.
+#[test]
+fn no_part_of_a_body_is_a_message() {
+    let daemon = talkative();
+    let (id, _) = daemon.open("/mcp/t");
+    let headers = [("mcp-session-id", id.as_str())];
+    let say = |text: &str| {
+        let request = Request { path: "/mcp/t", headers: &headers, text: Some(text), ..Request::default() };
+        daemon.ask(&request)
+    };
+    let pretty = serde_json::to_string_pretty(&call(7, "say", &json!({}))).unwrap();
+    assert_eq!(say(&pretty).json()["result"]["content"][0]["text"], "done");
+    // The number that the next request has at the server.
+    let inner = call(3, "say", &json!({}));
+    let outer =
+        format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\",\"params\":{{\"x\":\n{inner}\n}}}}");
+    assert_eq!(say(&outer).status, 202);
+    assert_eq!(say(&pretty.replace("\n", "\r\n")).json()["result"]["content"][0]["text"], "done");
+    let split = "{\"jsonrpc\":\"2.0\",\"id\":1,\n\"method\":\"pi\nng\"}";
+    assert_eq!(say(split).status, 400);
+    daemon.ask(&Request { method: "DELETE", path: "/mcp/t", headers: &headers, ..Request::default() });
+    let run = daemon.state.until_closed();
+    assert_eq!(run["steps"], 2, "{run}");
+}
+
 #[test]
 fn a_call_that_is_cancelled_is_forgotten() {
     let daemon = talkative();
