@@ -71,9 +71,6 @@ const CONTROL: [&[&str]; 51] = [
 /// How their names begin.
 const BEGINNINGS: [char; 6] = ['.', 'c', 'd', 'g', 'l', 'o'];
 
-/// A name so short that the pattern for all files of its kind would seem to mean it.
-const SHORT: (&str, &str) = ("crush.json", "*.json");
-
 /// Files of those folders that people and agents write in the course of work, and that nothing acts on.
 const HARMLESS: [&[&str]; 4] = [
     &[".git", "info", "exclude"],
@@ -125,12 +122,12 @@ fn may_be_control(names: &[&str]) -> bool {
     let seen =
         |component: &Component, name: &Secret| !name.is_hidden() || !component.text().starts_with(['*', '?']);
     TAKEN_APART.iter().any(|entry| {
-        let strict = entry.len() == 1;
-        let is_kind =
-            |component: &Component, name: &Secret| (component.text(), true) == (SHORT.1, name.is(SHORT.0));
-        let may_be = |component: &Component, name: &Secret| {
-            seen(component, name) && component.may_be(name, strict) && !is_kind(component, name)
+        let alone = entry.len() == 1;
+        let is_meant = |component: &Component, name: &Secret| {
+            if alone { component.may_be_alone(name) } else { component.may_be(name, false) }
         };
+        let may_be =
+            |component: &Component, name: &Secret| seen(component, name) && is_meant(component, name);
         components
             .windows(entry.len())
             .any(|run| run.iter().zip(entry).all(|(component, name)| may_be(component, name)))
@@ -174,6 +171,9 @@ mod tests {
             "/p/crush.json",
             "/p/crush*.json",
             "/p/cr*.json",
+            "/p/*h.json",
+            "/p/?rush.json",
+            "/p/*{h,x}.json",
             "/p/sub/.envrc",
             "/home/u/.local/state/portcullis/ledger/x",
             "/srv/gate/gate.sock",
@@ -197,6 +197,8 @@ mod tests {
             "/p/*/settings.json",
             "/p/*.orig",
             "/p/*.json",
+            "/p/*.{json,rs}",
+            "/p/*.sock",
             "/p/src/*.rs",
             "/p/claude/settings.json",
         ] {
