@@ -119,6 +119,8 @@ const ANYWHERE: &[&str] = &[
     ".cursor/hooks.json",
     ".windsurfrules",
     ".windsurf",
+    ".devin",
+    ".codeium/windsurf/hooks.json",
     ".clinerules",
     ".roo",
     ".roorules",

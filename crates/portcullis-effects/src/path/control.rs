@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use super::glob::{Component, Expansion, Secret, is_glob};
 
 /// Folders and files, in lower case.
-const CONTROL: [&[&str]; 51] = [
+const CONTROL: [&[&str]; 56] = [
     &[".git"],
     &[".githooks"],
     &[".husky"],
@@ -41,6 +41,11 @@ const CONTROL: [&[&str]; 51] = [
     &[".cursorrules"],
     &[".windsurf"],
     &[".windsurfrules"],
+    &[".devin"],
+    &[".kiro", "hooks"],
+    &[".kiro", "agents"],
+    &[".kiro", "settings"],
+    &[".codeium", "windsurf", "hooks.json"],
     &[".gemini"],
     &[".qwen"],
     &[".codex"],

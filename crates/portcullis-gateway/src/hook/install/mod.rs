@@ -6,6 +6,7 @@
 //! can be shown; the file is replaced as a whole, and one that cannot be read as settings is left alone.
 
 mod agents;
+mod listed;
 mod members;
 mod plugin;
 mod tables;
@@ -101,6 +102,7 @@ pub fn install(settings: &Settings) -> Result<Change, InstallError> {
     match place.form {
         Form::Plugin => return plugin::install(settings.agent, &settings.file, command),
         Form::Tables => return tables::install(settings, command),
+        Form::Listed => return listed::install(settings.agent, &settings.file, command),
         Form::Settings | Form::Events => {}
     }
     let mut file = File::read(&settings.file, place.form)?;
@@ -127,6 +129,7 @@ pub fn uninstall(agent: Agent, path: &Path) -> Result<Change, InstallError> {
     match form {
         Form::Plugin => return plugin::uninstall(agent, path),
         Form::Tables => return tables::uninstall(agent, path),
+        Form::Listed => return listed::uninstall(agent, path),
         Form::Settings | Form::Events => {}
     }
     let file = File::read(path, form)?;
@@ -144,6 +147,7 @@ pub fn standing(agent: Agent, path: &Path) -> Result<Standing, InstallError> {
     match form {
         Form::Plugin => return plugin::standing(agent, path),
         Form::Tables => return tables::standing(agent, path),
+        Form::Listed => return listed::standing(agent, path),
         Form::Settings | Form::Events => {}
     }
     let file = File::read(path, form)?;
@@ -409,8 +413,9 @@ fn remove_own(entries: &mut Vec<Value>) -> usize {
 
 /// The command of a hook that starts `portcullis-hook`, or `portcullis` with `hook`.
 fn own_command(hook: &Value) -> Option<&str> {
-    // Copilot CLI names the shell.
-    let command = hook.get("command").or_else(|| hook.get("bash")).and_then(Value::as_str)?;
+    // Copilot CLI names the shell, Kiro an action.
+    let command = hook.get("command").or_else(|| hook.get("bash"));
+    let command = command.or_else(|| hook.pointer("/action/command")).and_then(Value::as_str)?;
     is_own(command).then_some(command)
 }
 
