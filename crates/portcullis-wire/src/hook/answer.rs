@@ -96,6 +96,11 @@ pub(super) fn worded(why: &str) -> &str {
     if why.trim().is_empty() { "Portcullis denied it" } else { why }
 }
 
+/// `{"decision": "deny", "reason": …}`.
+pub(super) fn denied(why: &str) -> Map<String, Value> {
+    object([("decision", "deny".into()), ("reason", reason(why))])
+}
+
 /// `{"decision": "block", "reason": …}`.
 pub(super) fn blocked(why: &str) -> Map<String, Value> {
     object([("decision", "block".into()), ("reason", reason(why))])

@@ -8,7 +8,7 @@
 use serde_json::Map;
 use serde_json::value::RawValue;
 
-use super::shape::{Kind, Names, Powers, Renamed, Shape, Theirs, any_response, known, lists_here};
+use super::shape::{Kind, Names, Powers, Renamed, Shape, Theirs, any_response, known};
 use super::{Agent, HookCall, HookError};
 
 const FILE: Renamed = &[("path", "file_path")];
@@ -57,9 +57,6 @@ pub(super) static SHAPE: Shape = Shape {
 };
 
 fn adapt(call: &mut HookCall, _: Option<&RawValue>) -> Result<(), HookError> {
-    if call.tool == "LS" {
-        lists_here(call);
-    }
     // Of a server: `@SERVER/TOOL`.
     if let Some((server, tool)) = call.tool.strip_prefix('@').and_then(|named| named.split_once('/')) {
         let named = format!("mcp__{server}__{tool}");

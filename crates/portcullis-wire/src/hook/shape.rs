@@ -331,6 +331,7 @@ impl Shape {
         };
         let mut call = HookCall { tool, arguments, id, theirs: None };
         self.translate(&mut call)?;
+        lists_here(&mut call);
         (self.adapt)(&mut call, server)?;
         Ok(call)
     }
@@ -441,9 +442,9 @@ fn spoken(raw: Option<&RawValue>) -> Option<String> {
     texts.map(|texts| texts.join("\n")).or_else(|| said(raw))
 }
 
-/// For tools that list the folder in which the agent works where none is named.
-pub(super) fn lists_here(call: &mut HookCall) {
-    if let Some(arguments) = call.arguments.as_object_mut() {
+/// A listing of which no folder is named is one of the folder in which the agent works.
+fn lists_here(call: &mut HookCall) {
+    if let ("LS", Some(arguments)) = (call.tool.as_str(), call.arguments.as_object_mut()) {
         arguments.entry("path").or_insert_with(|| ".".into());
     }
 }
