@@ -122,6 +122,8 @@ const ANYWHERE: &[&str] = &[
     ".devin",
     ".codeium/windsurf/hooks.json",
     ".clinerules",
+    ".cline/hooks",
+    ".cline/plugins",
     ".roo",
     ".roorules",
     ".roomodes",

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use super::glob::{Component, Expansion, Secret, is_glob};
 
 /// Folders and files, in lower case.
-const CONTROL: [&[&str]; 56] = [
+const CONTROL: [&[&str]; 59] = [
     &[".git"],
     &[".githooks"],
     &[".husky"],
@@ -41,6 +41,9 @@ const CONTROL: [&[&str]; 56] = [
     &[".cursorrules"],
     &[".windsurf"],
     &[".windsurfrules"],
+    &[".cline"],
+    &[".clinerules"],
+    &["documents", "cline", "hooks"],
     &[".devin"],
     &[".kiro", "hooks"],
     &[".kiro", "agents"],

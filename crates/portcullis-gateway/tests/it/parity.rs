@@ -30,7 +30,7 @@ use through::{Judged, LISTS_MAX, Mcp, Through, list_line, result_line};
 
 const PROJECT: &str = "/home/dev/shop";
 const HOME: &str = "/home/dev";
-const AGENTS: [&str; 13] = [
+const AGENTS: [&str; 14] = [
     "claude-code",
     "gemini-cli",
     "codex",
@@ -44,6 +44,7 @@ const AGENTS: [&str; 13] = [
     "pi",
     "windsurf",
     "kiro",
+    "cline",
 ];
 /// Fewest rows of the table.
 const ROWS_MIN: usize = 200;

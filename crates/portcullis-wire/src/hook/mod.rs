@@ -18,6 +18,7 @@
 
 mod answer;
 mod claude_code;
+mod cline;
 mod codex;
 mod copilot_cli;
 mod crush;
@@ -81,6 +82,8 @@ pub enum Agent {
     Windsurf,
     /// Kiro.
     Kiro,
+    /// Cline, its CLI.
+    Cline,
 }
 
 /// What an agent puts in the place of a tool's result.
@@ -96,7 +99,7 @@ pub enum Replaces {
 
 impl Agent {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::ClaudeCode,
         Self::GeminiCli,
         Self::Codex,
@@ -110,6 +113,7 @@ impl Agent {
         Self::Pi,
         Self::Windsurf,
         Self::Kiro,
+        Self::Cline,
     ];
 
     /// The word on the command line.
@@ -145,6 +149,7 @@ impl Agent {
             Self::Pi => &pi::SHAPE,
             Self::Windsurf => &windsurf::SHAPE,
             Self::Kiro => &kiro::SHAPE,
+            Self::Cline => &cline::SHAPE,
         }
     }
 

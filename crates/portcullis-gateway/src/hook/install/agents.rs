@@ -41,6 +41,8 @@ pub(super) enum Form {
     Plugin,
     /// JSON with a list of entries that name their events under `hooks`; it is the gate's alone.
     Listed,
+    /// Scripts by the names of the events, in one folder.
+    Scripts,
 }
 
 /// One agent's settings.
@@ -336,6 +338,20 @@ static KIRO: Place = Place {
     ..USUAL
 };
 
+static CLINE: Place = Place {
+    form: Form::Scripts,
+    // The editor, whose calls cannot be read, has other folders.
+    project: Some(".cline/hooks/PreToolUse"),
+    user: ".cline/hooks/PreToolUse",
+    variables: &[("CLINE_DIR", "hooks/PreToolUse")],
+    events: &[("PreToolUse", true), ("PostToolUse", false), ("TaskComplete", false)],
+    own_file: true,
+    programs: &["cline"],
+    folder: ".cline",
+    besides: Some("Cline reads its hooks when a session starts"),
+    ..USUAL
+};
+
 pub(super) fn place(agent: Agent) -> &'static Place {
     match agent {
         Agent::ClaudeCode => &CLAUDE_CODE,
@@ -351,6 +367,7 @@ pub(super) fn place(agent: Agent) -> &'static Place {
         Agent::Pi => &PI,
         Agent::Windsurf => &WINDSURF,
         Agent::Kiro => &KIRO,
+        Agent::Cline => &CLINE,
     }
 }
 
@@ -439,8 +456,8 @@ pub(super) fn entry(agent: Agent, event: &str, blocks: bool, command: &str) -> V
         Agent::Crush => json!({"name": "portcullis", "command": command, "timeout": TIMEOUT_S}),
         // Releases that do not know a member refuse the whole file.
         Agent::KimiCode => json!({"event": event, "command": command, "timeout": TIMEOUT_S}),
-        // The plugins of OpenCode and pi are no entries.
-        Agent::CopilotCli | Agent::OpenCode | Agent::Pi => {
+        // The plugins of OpenCode and pi and the scripts of Cline are no entries.
+        Agent::CopilotCli | Agent::OpenCode | Agent::Pi | Agent::Cline => {
             json!({"type": "command", "bash": command, "timeoutSec": TIMEOUT_S})
         }
     }

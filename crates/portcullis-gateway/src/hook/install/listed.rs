@@ -44,7 +44,7 @@ pub(super) fn uninstall(agent: Agent, path: &Path) -> Result<Change, InstallErro
 /// One that takes the file away.
 fn change(agent: Agent, path: &Path, before: Option<String>, hooks: &[Value]) -> Change {
     let events = agents::place(agent).events.iter().map(|(event, _)| *event).collect();
-    Change { file: path.to_owned(), command: None, events, replaced: hooks.len(), before, after: None }
+    Change { file: path.to_owned(), events, replaced: hooks.len(), before, ..Change::default() }
 }
 
 pub(super) fn standing(agent: Agent, path: &Path) -> Result<Standing, InstallError> {

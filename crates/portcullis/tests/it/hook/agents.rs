@@ -23,7 +23,7 @@ fn a_session_of_every_agent_is_one_run() {
             assert_eq!(answer.to_string(), expected, "{}: {line}", agent.id);
         }
         let events = client.recorded();
-        // Crush tells of calls alone, before they are made.
+        // Crush tells of calls alone, before they are made, and Cline tells no prompts.
         let called: &[&str] = match agent.prompt {
             "" => &["run-opened", "proposed", "verdict", "enforcement", "outcome"],
             _ => &CALLED,
@@ -175,6 +175,33 @@ fn an_agent_that_reads_no_answer_is_told_by_the_exit_code() {
     assert!(ran.stderr.contains("Portcullis"), "{}", ran.stderr);
 }
 
+/// Cline has tools that do several things in one call.
+#[test]
+fn each_of_several_things_in_one_call_is_judged() {
+    let agent = agent("cline");
+    for (tool, fine, bad, rule) in [
+        (
+            "run_commands",
+            json!({"commands": ["ls -la src", "pwd"]}),
+            json!({"commands": ["ls", "rm -r -f ../other"]}),
+            "outside-tree-delete",
+        ),
+        (
+            "read_files",
+            json!({"files": [{"path": "/home/dev/shop/a"}, {"path": "/home/dev/shop/b"}]}),
+            json!({"files": [{"path": "/home/dev/shop/a"}, {"path": "/home/dev/.ssh/id_ed25519"}]}),
+            "secret",
+        ),
+    ] {
+        let client = Client::new(Program::Small);
+        let answer = agent.before(&client, tool, fine);
+        assert_eq!(answer.to_string(), agent.allowed, "{tool}");
+        let answer = agent.before(&client, tool, bad);
+        let why = (agent.denied)(&answer).unwrap_or_else(|| panic!("{tool}: {answer}"));
+        assert!(why.contains(rule), "{tool}: {why}");
+    }
+}
+
 /// Crush never tells what became of a call, and does not name it.
 #[test]
 fn a_call_of_which_nothing_is_told_does_not_count_as_going_on() {
@@ -199,6 +226,7 @@ fn a_patch_is_judged_by_the_files_that_it_names() {
         (agent("copilot-cli"), ["Edit", "apply_patch"], "input"),
         (agent("opencode"), ["apply_patch", "apply_patch"], "patchText"),
         (agent("droid"), ["ApplyPatch", "ApplyPatch"], "input"),
+        (agent("cline"), ["apply_patch", "apply_patch"], "input"),
     ] {
         let client = Client::new(Program::Small);
         let answer = agent.before(&client, tools[0], json!({argument: patch("/srv/other/a.rs")}));

@@ -54,7 +54,7 @@ fn denied_as_claude(answer: &Value) -> Option<&str> {
 pub(super) const CALLED: [&str; 7] =
     ["run-opened", "input", "proposed", "verdict", "enforcement", "outcome", "observation"];
 
-pub(super) static AGENTS: [Agent; 12] = [
+pub(super) static AGENTS: [Agent; 13] = [
     Agent {
         id: "gemini-cli",
         session: "session_id",
@@ -227,6 +227,19 @@ pub(super) static AGENTS: [Agent; 12] = [
         allowed: "{}",
         after: &["evidence", "run-closed"],
     },
+    Agent {
+        id: "cline",
+        session: "taskId",
+        prompt: "",
+        events: ["tool_call", "tool_result"],
+        shell: "run_commands",
+        call: |tool, arguments| json!({"tool_call": {"id": "call_9", "name": tool, "input": arguments}}),
+        result: |text| json!({"tool_result": {"output": text}}),
+        denied: |answer| text(answer, "/errorMessage").filter(|_| answer["cancel"] == true),
+        shown: |_| None,
+        allowed: "{}",
+        after: &["observation", "output"],
+    },
 ];
 
 impl Agent {
@@ -235,6 +248,7 @@ impl Agent {
         match self.id {
             "crush" => "event",
             "windsurf" => "agent_action_name",
+            "cline" => "hookName",
             _ => "hook_event_name",
         }
     }
