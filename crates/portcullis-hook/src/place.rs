@@ -13,6 +13,8 @@ pub fn project_variable(agent: Option<&str>) -> Option<&'static str> {
         Some("qwen-code") => Some("QWEN_PROJECT_DIR"),
         Some("droid") => Some("FACTORY_PROJECT_DIR"),
         Some("crush") => Some("CRUSH_PROJECT_DIR"),
+        // These tell none, and start hooks in the workspace.
+        Some("windsurf" | "cline") => Some("PWD"),
         Some(_) => None,
     }
 }

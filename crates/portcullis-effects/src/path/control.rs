@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use super::glob::{Component, Expansion, Secret, is_glob};
 
 /// Folders and files, in lower case.
-const CONTROL: [&[&str]; 51] = [
+const CONTROL: [&[&str]; 59] = [
     &[".git"],
     &[".githooks"],
     &[".husky"],
@@ -41,6 +41,14 @@ const CONTROL: [&[&str]; 51] = [
     &[".cursorrules"],
     &[".windsurf"],
     &[".windsurfrules"],
+    &[".cline"],
+    &[".clinerules"],
+    &["documents", "cline", "hooks"],
+    &[".devin"],
+    &[".kiro", "hooks"],
+    &[".kiro", "agents"],
+    &[".kiro", "settings"],
+    &[".codeium", "windsurf", "hooks.json"],
     &[".gemini"],
     &[".qwen"],
     &[".codex"],
@@ -70,9 +78,6 @@ const CONTROL: [&[&str]; 51] = [
 
 /// How their names begin.
 const BEGINNINGS: [char; 6] = ['.', 'c', 'd', 'g', 'l', 'o'];
-
-/// A name so short that the pattern for all files of its kind would seem to mean it.
-const SHORT: (&str, &str) = ("crush.json", "*.json");
 
 /// Files of those folders that people and agents write in the course of work, and that nothing acts on.
 const HARMLESS: [&[&str]; 4] = [
@@ -125,12 +130,12 @@ fn may_be_control(names: &[&str]) -> bool {
     let seen =
         |component: &Component, name: &Secret| !name.is_hidden() || !component.text().starts_with(['*', '?']);
     TAKEN_APART.iter().any(|entry| {
-        let strict = entry.len() == 1;
-        let is_kind =
-            |component: &Component, name: &Secret| (component.text(), true) == (SHORT.1, name.is(SHORT.0));
-        let may_be = |component: &Component, name: &Secret| {
-            seen(component, name) && component.may_be(name, strict) && !is_kind(component, name)
+        let alone = entry.len() == 1;
+        let is_meant = |component: &Component, name: &Secret| {
+            if alone { component.may_be_alone(name) } else { component.may_be(name, false) }
         };
+        let may_be =
+            |component: &Component, name: &Secret| seen(component, name) && is_meant(component, name);
         components
             .windows(entry.len())
             .any(|run| run.iter().zip(entry).all(|(component, name)| may_be(component, name)))
@@ -174,6 +179,9 @@ mod tests {
             "/p/crush.json",
             "/p/crush*.json",
             "/p/cr*.json",
+            "/p/*h.json",
+            "/p/?rush.json",
+            "/p/*{h,x}.json",
             "/p/sub/.envrc",
             "/home/u/.local/state/portcullis/ledger/x",
             "/srv/gate/gate.sock",
@@ -197,6 +205,8 @@ mod tests {
             "/p/*/settings.json",
             "/p/*.orig",
             "/p/*.json",
+            "/p/*.{json,rs}",
+            "/p/*.sock",
             "/p/src/*.rs",
             "/p/claude/settings.json",
         ] {

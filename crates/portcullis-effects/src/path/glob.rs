@@ -316,6 +316,16 @@ impl Component {
         }
         patterns.iter().any(|name| name.means(&secret.pattern, strict))
     }
+
+    /// The same for a name that stands alone. Of that a pattern has to show more than the ending, however short the rest
+    /// of it: `*.json` is about files of a kind.
+    pub(super) fn may_be_alone(&self, name: &Secret) -> bool {
+        let is_meant = |own: &Pattern| own.means(&name.pattern, true) && !own.is_the_ending_of(&name.pattern);
+        match &self.patterns {
+            Some(patterns) if self.glob => patterns.iter().any(is_meant),
+            _ => self.may_be(name, true),
+        }
+    }
 }
 
 /// The components of one path, taken apart.
@@ -370,6 +380,13 @@ impl Pattern {
         (any_match_will_do || self.letters * 2 >= secret.letters)
             && agreement(&self.tokens, &secret.tokens)
                 .is_some_and(|agreed| any_match_will_do || agreed * 2 >= secret.letters)
+    }
+
+    /// Whether it is any text, and then what is behind the last dot of a name.
+    fn is_the_ending_of(&self, name: &Self) -> bool {
+        let dot = name.tokens.iter().rposition(|token| *token == Token::One('.'));
+        let ending = dot.filter(|dot| *dot > 0).and_then(|dot| name.tokens.get(dot..));
+        matches!((self.tokens.split_first(), ending), (Some((Token::Any, rest)), Some(ending)) if rest == ending)
     }
 }
 

@@ -191,11 +191,7 @@ async fn tell<D: Door>(
             let run = door.open(open.clone()).await?;
             let told_before = std::mem::replace(&mut again, true);
             let told = event(&run, input, parsed, rules, told_before).await?;
-            Ok::<_, D::Error>(Answered::with(parsed.agent.line(
-                &told.answer,
-                told.note.as_deref(),
-                &parsed.event,
-            )))
+            Ok::<_, D::Error>(answered(parsed, &told))
         };
         match told.await {
             // Nobody listens, or the daemon ended a moment ago: what was recorded is taken up by the next one.
@@ -207,6 +203,14 @@ async fn tell<D: Door>(
             Err(error) if error.calls_for_resuming() && tries < TRIES_MAX => tries += 1,
             answered => return answered,
         }
+    }
+}
+
+/// An answer in the client's form.
+fn answered(parsed: &HookInput, told: &Told) -> Answered {
+    match parsed.agent.refusal(&told.answer, &parsed.event) {
+        Some(why) => Answered { output: String::new(), error: why, exit: BLOCKED },
+        None => Answered::with(parsed.agent.line(&told.answer, told.note.as_deref(), &parsed.event)),
     }
 }
 

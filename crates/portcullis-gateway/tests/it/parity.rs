@@ -30,7 +30,7 @@ use through::{Judged, LISTS_MAX, Mcp, Through, list_line, result_line};
 
 const PROJECT: &str = "/home/dev/shop";
 const HOME: &str = "/home/dev";
-const AGENTS: [&str; 11] = [
+const AGENTS: [&str; 14] = [
     "claude-code",
     "gemini-cli",
     "codex",
@@ -42,6 +42,9 @@ const AGENTS: [&str; 11] = [
     "kimi-code",
     "crush",
     "pi",
+    "windsurf",
+    "kiro",
+    "cline",
 ];
 /// Fewest rows of the table.
 const ROWS_MIN: usize = 200;

@@ -88,7 +88,17 @@ fn unchangeable(call: &HookCall) -> String {
 
 /// A reason as agents need it: one that says nothing makes some of them ignore the denial.
 pub(super) fn reason(why: &str) -> Value {
-    if why.trim().is_empty() { "Portcullis denied it".into() } else { why.into() }
+    worded(why).into()
+}
+
+/// The words of a reason.
+pub(super) fn worded(why: &str) -> &str {
+    if why.trim().is_empty() { "Portcullis denied it" } else { why }
+}
+
+/// `{"decision": "deny", "reason": …}`.
+pub(super) fn denied(why: &str) -> Map<String, Value> {
+    object([("decision", "deny".into()), ("reason", reason(why))])
 }
 
 /// `{"decision": "block", "reason": …}`.

@@ -7,7 +7,7 @@ use super::shape::{Kind, Names, Powers, Shape, any_response, as_it_is};
 use super::{Agent, Answer, Decision, HookEvent, Replaces, ResultAnswer};
 
 /// The names under which bundles describe tools.
-pub(super) const TOOLS: [&str; 31] = [
+pub(super) const TOOLS: [&str; 32] = [
     "Agent",
     "ApplyPatch",
     "AskUserQuestion",
@@ -25,6 +25,7 @@ pub(super) const TOOLS: [&str; 31] = [
     "NotebookEdit",
     "NotebookRead",
     "Read",
+    "ReadFiles",
     "Skill",
     "SlashCommand",
     "Task",

@@ -5,12 +5,11 @@
 //! its sub-agents are not told: the tools that start one, `agent` and `agentic_fetch`, keep their names, and are held
 //! until a bundle describes them.
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::answer::{object, reason};
-use super::shape::{Kind, Names, Powers, Shape, any_response, known, lists_here};
-use super::{Agent, Answer, Decision, HookCall, HookError, HookEvent};
+use super::answer::{denied, object};
+use super::shape::{Kind, Names, Powers, Shape, any_response, as_it_is, known};
+use super::{Agent, Answer, Decision, HookEvent};
 
 static NAMES: Names = Names { event: "event", ..Names::CLAUDE };
 
@@ -38,17 +37,10 @@ pub(super) static SHAPE: Shape = Shape {
         known("job_output", "BashOutput", &[]),
         known("job_kill", "KillShell", &[]),
     ],
-    adapt,
+    adapt: as_it_is,
     answered: any_response,
     fields,
 };
-
-fn adapt(call: &mut HookCall, _: Option<&RawValue>) -> Result<(), HookError> {
-    if call.tool == "LS" {
-        lists_here(call);
-    }
-    Ok(())
-}
 
 fn fields(answer: &Answer, _: &HookEvent) -> Map<String, Value> {
     match answer {
@@ -59,9 +51,7 @@ fn fields(answer: &Answer, _: &HookEvent) -> Map<String, Value> {
             }
             fields
         }
-        Answer::Call(Decision::Deny(why) | Decision::Ask(why, _)) => {
-            object([("decision", "deny".into()), ("reason", reason(why))])
-        }
+        Answer::Call(Decision::Deny(why) | Decision::Ask(why, _)) => denied(why),
         Answer::Nothing | Answer::PromptBlocked(_) | Answer::GoOn(_) | Answer::Result(_) => Map::new(),
     }
 }

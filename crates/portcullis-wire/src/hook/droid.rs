@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::answer::{beside, blocked, object};
-use super::shape::{Kind, Names, Powers, Renamed, Shape, any_response, known, lists_here};
+use super::shape::{Kind, Names, Powers, Renamed, Shape, any_response, known};
 use super::{Agent, Answer, Decision, HookCall, HookError, HookEvent, claude_code};
 
 const EDITED: Renamed = &[("old_str", "old_string"), ("new_str", "new_string")];
@@ -53,10 +53,6 @@ fn adapt(call: &mut HookCall, _: Option<&RawValue>) -> Result<(), HookError> {
     match call.tool.as_str() {
         "Edit" => several_edits(call),
         "Glob" => one_pattern(call),
-        "LS" => {
-            lists_here(call);
-            Ok(())
-        }
         _ => Ok(()),
     }
 }

@@ -8,7 +8,7 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::answer::{beside, object, reason, whole_text};
+use super::answer::{beside, denied, object, whole_text};
 use super::shape::{Kind, Names, Powers, Renamed, Shape, Theirs, known, optional, response, within};
 use super::{
     Agent, Answer, Decision, HookCall, HookError, HookEvent, NAME_BYTES_MAX, Replaces, ToolResponse,
@@ -113,7 +113,6 @@ fn answered(raw: Option<&RawValue>) -> (ToolResponse, bool) {
 }
 
 fn fields(answer: &Answer, _: &HookEvent) -> Map<String, Value> {
-    let denied = |why: &str| object([("decision", "deny".into()), ("reason", reason(why))]);
     match answer {
         Answer::Nothing => Map::new(),
         // It never takes the client's own prompt away.

@@ -18,6 +18,7 @@
 
 mod answer;
 mod claude_code;
+mod cline;
 mod codex;
 mod copilot_cli;
 mod crush;
@@ -25,12 +26,14 @@ mod cursor;
 mod droid;
 mod gemini_cli;
 mod kimi_code;
+mod kiro;
 mod opencode;
 mod pi;
 mod qwen_code;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod windsurf;
 
 use serde_json::Value;
 
@@ -75,6 +78,12 @@ pub enum Agent {
     Crush,
     /// pi.
     Pi,
+    /// Windsurf, which is Devin Desktop by now.
+    Windsurf,
+    /// Kiro.
+    Kiro,
+    /// Cline, its CLI.
+    Cline,
 }
 
 /// What an agent puts in the place of a tool's result.
@@ -90,7 +99,7 @@ pub enum Replaces {
 
 impl Agent {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::ClaudeCode,
         Self::GeminiCli,
         Self::Codex,
@@ -102,6 +111,9 @@ impl Agent {
         Self::KimiCode,
         Self::Crush,
         Self::Pi,
+        Self::Windsurf,
+        Self::Kiro,
+        Self::Cline,
     ];
 
     /// The word on the command line.
@@ -135,6 +147,9 @@ impl Agent {
             Self::KimiCode => &kimi_code::SHAPE,
             Self::Crush => &crush::SHAPE,
             Self::Pi => &pi::SHAPE,
+            Self::Windsurf => &windsurf::SHAPE,
+            Self::Kiro => &kiro::SHAPE,
+            Self::Cline => &cline::SHAPE,
         }
     }
 
@@ -194,6 +209,19 @@ impl Agent {
         let powers = &self.shape().powers;
         let shown = (failed && !powers.replaces_failures) || (powers.replaces_servers_only && !call.is_mcp());
         if shown { Replaces::Nothing } else { powers.replaces }
+    }
+
+    /// Why not, for an agent that is told so by exit code 2 with the reason on standard error, and reads nothing else; of a
+    /// result, what it is told beside it.
+    #[must_use]
+    pub fn refusal(self, answer: &Answer, event: &HookEvent) -> Option<String> {
+        let answer = answer.within(self, event);
+        let why = match &answer {
+            Answer::Call(Decision::Deny(why) | Decision::Ask(why, _)) | Answer::PromptBlocked(why) => why,
+            Answer::Result(result) => result.context.as_ref().or(result.reason.as_ref())?,
+            Answer::Nothing | Answer::Call(Decision::Allow(_)) | Answer::GoOn(_) => return None,
+        };
+        self.shape().powers.denies_by_code.then(|| answer::worded(why).to_owned())
     }
 
     /// An answer to an event, one line without its end, with a text for the user beside it. A blank for an agent that takes

@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value};
 
-use super::answer::{object, reason, whole_text};
+use super::answer::{denied, object, whole_text};
 use super::shape::{Kind, Names, Powers, Renamed, Shape, any_response, as_it_is, known};
 use super::{Agent, Answer, Decision, HookEvent, Replaces};
 
@@ -65,9 +65,7 @@ pub(super) fn fields(answer: &Answer, _: &HookEvent) -> Map<String, Value> {
         | Answer::PromptBlocked(_)
         | Answer::GoOn(_) => Map::new(),
         Answer::Call(Decision::Allow(Some(arguments))) => object([("arguments", arguments.clone())]),
-        Answer::Call(Decision::Deny(why) | Decision::Ask(why, _)) => {
-            object([("decision", "deny".into()), ("reason", reason(why))])
-        }
+        Answer::Call(Decision::Deny(why) | Decision::Ask(why, _)) => denied(why),
         Answer::Result(result) => {
             whole_text(result).map(|text| object([("shown", text.into())])).unwrap_or_default()
         }

@@ -5,12 +5,11 @@
 //! Code under the events' own names, and does what it is answered: what OpenCode's plugin is, and `{"withheld": …}` of a
 //! prompt. pi has no permissions of its own, and makes no call if an extension fails before it.
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::answer::{object, reason};
-use super::shape::{Kind, Names, Powers, Renamed, Shape, any_response, known, lists_here};
-use super::{Agent, Answer, HookCall, HookError, HookEvent, Replaces, opencode};
+use super::shape::{Kind, Names, Powers, Renamed, Shape, any_response, as_it_is, known};
+use super::{Agent, Answer, HookEvent, Replaces, opencode};
 
 const FILE: Renamed = &[("path", "file_path")];
 const EDITED: Renamed = &[("path", "file_path"), ("oldText", "old_string"), ("newText", "new_string")];
@@ -45,17 +44,10 @@ pub(super) static SHAPE: Shape = Shape {
         known("grep", "Grep", &[]),
         known("ls", "LS", &[]),
     ],
-    adapt,
+    adapt: as_it_is,
     answered: any_response,
     fields,
 };
-
-fn adapt(call: &mut HookCall, _: Option<&RawValue>) -> Result<(), HookError> {
-    if call.tool == "LS" {
-        lists_here(call);
-    }
-    Ok(())
-}
 
 fn fields(answer: &Answer, event: &HookEvent) -> Map<String, Value> {
     match answer {

@@ -27,6 +27,7 @@ pub(super) struct Names {
     pub(super) roots: &'static str,
     pub(super) mode: &'static str,
     pub(super) event: &'static str,
+    /// Empty: the event's name says it, after `pre_` or `post_`.
     pub(super) tool: &'static str,
     pub(super) arguments: &'static str,
     pub(super) id: &'static str,
@@ -37,6 +38,8 @@ pub(super) struct Names {
     pub(super) kept_going: &'static str,
     /// Of which server a tool is.
     pub(super) server: &'static str,
+    /// Members that hold the fields which are not beside them. The first one that is there counts.
+    pub(super) inner: &'static [&'static str],
 }
 
 impl Names {
@@ -56,6 +59,7 @@ impl Names {
         reply: "last_assistant_message",
         kept_going: "stop_hook_active",
         server: "mcp_context",
+        inner: &[],
     };
 
     const fn all(&self) -> [&'static str; FIELDS] {
@@ -145,6 +149,10 @@ pub(super) struct Powers {
     pub(super) tells_denials_as_failures: bool,
     /// Whatever is said becomes a part of the conversation.
     pub(super) reads_any_output: bool,
+    /// See [`Agent::refusal`].
+    pub(super) denies_by_code: bool,
+    /// It stops whatever a hook says.
+    pub(super) stops_anyway: bool,
 }
 
 impl Powers {
@@ -162,6 +170,8 @@ impl Powers {
         hides_outcomes: false,
         tells_denials_as_failures: false,
         reads_any_output: false,
+        denies_by_code: false,
+        stops_anyway: false,
     };
 }
 
@@ -225,9 +235,9 @@ impl Shape {
             reply,
             active,
             server,
-        ] = fields::read(text, &names.all())?;
+        ] = self.read(text)?;
         let name = required(names.event, name)?;
-        let call = || self.call(tool, arguments, id, server);
+        let call = || self.call(&name, tool, arguments, id, server);
         let kind = self.events.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
         let event = match kind {
             Some(Kind::SessionStart) => HookEvent::SessionStart,
@@ -268,8 +278,9 @@ impl Shape {
             session: required(names.session, session)?,
             directory,
             permission_mode: optional(names.mode, mode, NAME_BYTES_MAX)?,
+            kept_going: self.powers.stops_anyway
+                || fields::present(active).is_some_and(|raw| !matches!(raw.get(), "false" | "0")),
             name,
-            kept_going: fields::present(active).is_some_and(|raw| !matches!(raw.get(), "false" | "0")),
             event,
         })
     }
@@ -279,8 +290,23 @@ impl Shape {
         self.events.iter().find(|(_, kind)| *kind == Kind::Before).map_or("", |(name, _)| name)
     }
 
+    /// The fields of an event, whether they stand in it or in one of its objects.
+    fn read<'a>(&self, text: &'a str) -> Result<[Option<&'a RawValue>; FIELDS], HookError> {
+        let mut found = fields::read(text, &self.names.all())?;
+        for name in self.names.inner {
+            let [inner] = fields::read(text, &[*name])?;
+            if let Some(inner) = fields::present(inner) {
+                let inside = fields::read(inner.get(), &self.names.all())?;
+                found.iter_mut().zip(inside).for_each(|(found, inside)| *found = found.or(inside));
+                break;
+            }
+        }
+        Ok(found)
+    }
+
     fn call(
         &self,
+        event: &str,
         tool: Option<&RawValue>,
         arguments: Option<&RawValue>,
         id: Option<&RawValue>,
@@ -288,7 +314,10 @@ impl Shape {
     ) -> Result<HookCall, HookError> {
         let names = self.names;
         let id = optional(names.id, id, NAME_BYTES_MAX)?;
-        let tool = optional(names.tool, tool, NAME_BYTES_MAX)?;
+        let tool = match names.tool {
+            "" => event.split_once('_').map(|(_, tool)| tool.to_owned()),
+            field => optional(field, tool, NAME_BYTES_MAX)?,
+        };
         let tool = tool.filter(|tool| !tool.is_empty());
         let tool = tool.ok_or(HookError::Missing { field: names.tool, expected: "the name of a tool" })?;
         let arguments = match fields::present(arguments) {
@@ -302,6 +331,7 @@ impl Shape {
         };
         let mut call = HookCall { tool, arguments, id, theirs: None };
         self.translate(&mut call)?;
+        lists_here(&mut call);
         (self.adapt)(&mut call, server)?;
         Ok(call)
     }
@@ -412,9 +442,9 @@ fn spoken(raw: Option<&RawValue>) -> Option<String> {
     texts.map(|texts| texts.join("\n")).or_else(|| said(raw))
 }
 
-/// For tools that list the folder in which the agent works where none is named.
-pub(super) fn lists_here(call: &mut HookCall) {
-    if let Some(arguments) = call.arguments.as_object_mut() {
+/// A listing of which no folder is named is one of the folder in which the agent works.
+fn lists_here(call: &mut HookCall) {
+    if let ("LS", Some(arguments)) = (call.tool.as_str(), call.arguments.as_object_mut()) {
         arguments.entry("path").or_insert_with(|| ".".into());
     }
 }

@@ -85,6 +85,8 @@ impl Client {
 
     fn surrounded(&self, mut command: Command) -> Command {
         command.env("PORTCULLIS_HOME", self.home()).env("HOME", "/home/dev").env_remove("CLAUDE_PROJECT_DIR");
+        // Where Windsurf starts its hooks.
+        command.env("PWD", "/home/dev/shop");
         command
     }
 

@@ -39,6 +39,10 @@ pub(super) enum Form {
     Tables,
     /// A module that the agent loads; it is the gate's alone.
     Plugin,
+    /// JSON with a list of entries that name their events under `hooks`; it is the gate's alone.
+    Listed,
+    /// Scripts by the names of the events, in one folder.
+    Scripts,
 }
 
 /// One agent's settings.
@@ -289,6 +293,65 @@ static PI: Place = Place {
     ..USUAL
 };
 
+static WINDSURF: Place = Place {
+    // Once it has hooks, those in the file of releases that were still called Windsurf are not read.
+    project: Some(".devin/hooks.json"),
+    user: ".codeium/windsurf/hooks.json",
+    shadows: &["../.windsurf/hooks.json"],
+    events: &[
+        ("pre_run_command", true),
+        ("pre_read_code", true),
+        ("pre_write_code", true),
+        ("pre_mcp_tool_use", true),
+        ("pre_user_prompt", true),
+        ("post_run_command", true),
+        ("post_read_code", true),
+        ("post_write_code", true),
+        ("post_mcp_tool_use", true),
+        ("post_cascade_response", false),
+    ],
+    programs: &["windsurf", "devin-desktop"],
+    folder: ".codeium/windsurf",
+    besides: Some(
+        "Windsurf reads its hooks when it starts, and `.devin/hooks.json` since it is Devin Desktop",
+    ),
+    ..USUAL
+};
+
+static KIRO: Place = Place {
+    form: Form::Listed,
+    project: Some(".kiro/hooks/portcullis.json"),
+    user: ".kiro/hooks/portcullis.json",
+    variables: &[("KIRO_HOME", "hooks/portcullis.json")],
+    // An event that it does not know might make it reject the whole file.
+    events: &[
+        ("PreToolUse", true),
+        ("PostToolUse", true),
+        ("UserPromptSubmit", true),
+        ("SessionStart", false),
+        ("Stop", false),
+    ],
+    own_file: true,
+    programs: &["kiro", "kiro-cli"],
+    folder: ".kiro",
+    besides: Some("Kiro takes it up in new sessions; its CLI before 3.0 needs `--v3`"),
+    ..USUAL
+};
+
+static CLINE: Place = Place {
+    form: Form::Scripts,
+    // The editor, whose calls cannot be read, has other folders.
+    project: Some(".cline/hooks/PreToolUse"),
+    user: ".cline/hooks/PreToolUse",
+    variables: &[("CLINE_DIR", "hooks/PreToolUse")],
+    events: &[("PreToolUse", true), ("PostToolUse", false), ("TaskComplete", false)],
+    own_file: true,
+    programs: &["cline"],
+    folder: ".cline",
+    besides: Some("Cline reads its hooks when a session starts"),
+    ..USUAL
+};
+
 pub(super) fn place(agent: Agent) -> &'static Place {
     match agent {
         Agent::ClaudeCode => &CLAUDE_CODE,
@@ -302,6 +365,9 @@ pub(super) fn place(agent: Agent) -> &'static Place {
         Agent::KimiCode => &KIMI_CODE,
         Agent::Crush => &CRUSH,
         Agent::Pi => &PI,
+        Agent::Windsurf => &WINDSURF,
+        Agent::Kiro => &KIRO,
+        Agent::Cline => &CLINE,
     }
 }
 
@@ -380,11 +446,18 @@ pub(super) fn entry(agent: Agent, event: &str, blocks: bool, command: &str) -> V
             }
         }
         Agent::Cursor => json!({"command": command, "timeout": TIMEOUT_S, "failClosed": blocks}),
+        Agent::Kiro => json!({
+            "name": format!("portcullis {event}"),
+            "trigger": event,
+            "action": {"type": "command", "command": command},
+            "timeout": TIMEOUT_S,
+        }),
+        Agent::Windsurf => json!({"command": command, "show_output": false}),
         Agent::Crush => json!({"name": "portcullis", "command": command, "timeout": TIMEOUT_S}),
         // Releases that do not know a member refuse the whole file.
         Agent::KimiCode => json!({"event": event, "command": command, "timeout": TIMEOUT_S}),
-        // The plugins of OpenCode and pi are no entries.
-        Agent::CopilotCli | Agent::OpenCode | Agent::Pi => {
+        // The plugins of OpenCode and pi and the scripts of Cline are no entries.
+        Agent::CopilotCli | Agent::OpenCode | Agent::Pi | Agent::Cline => {
             json!({"type": "command", "bash": command, "timeoutSec": TIMEOUT_S})
         }
     }

@@ -6,8 +6,10 @@
 //! can be shown; the file is replaced as a whole, and one that cannot be read as settings is left alone.
 
 mod agents;
+mod listed;
 mod members;
 mod plugin;
+mod scripts;
 mod tables;
 
 use std::ffi::OsStr;
@@ -44,7 +46,7 @@ pub struct Settings {
 }
 
 /// What is to be written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Change {
     /// The file.
     pub file: PathBuf,
@@ -57,6 +59,8 @@ pub struct Change {
     before: Option<String>,
     /// `None`: the file goes.
     after: Option<String>,
+    /// Files that belong to it.
+    beside: Vec<Self>,
 }
 
 /// What stands in an agent's settings.
@@ -101,6 +105,8 @@ pub fn install(settings: &Settings) -> Result<Change, InstallError> {
     match place.form {
         Form::Plugin => return plugin::install(settings.agent, &settings.file, command),
         Form::Tables => return tables::install(settings, command),
+        Form::Listed => return listed::install(settings.agent, &settings.file, command),
+        Form::Scripts => return scripts::install(settings.agent, &settings.file, command),
         Form::Settings | Form::Events => {}
     }
     let mut file = File::read(&settings.file, place.form)?;
@@ -127,6 +133,8 @@ pub fn uninstall(agent: Agent, path: &Path) -> Result<Change, InstallError> {
     match form {
         Form::Plugin => return plugin::uninstall(agent, path),
         Form::Tables => return tables::uninstall(agent, path),
+        Form::Listed => return listed::uninstall(agent, path),
+        Form::Scripts => return scripts::uninstall(agent, path),
         Form::Settings | Form::Events => {}
     }
     let file = File::read(path, form)?;
@@ -144,6 +152,8 @@ pub fn standing(agent: Agent, path: &Path) -> Result<Standing, InstallError> {
     match form {
         Form::Plugin => return plugin::standing(agent, path),
         Form::Tables => return tables::standing(agent, path),
+        Form::Listed => return listed::standing(agent, path),
+        Form::Scripts => return scripts::standing(agent, path),
         Form::Settings | Form::Events => {}
     }
     let file = File::read(path, form)?;
@@ -183,14 +193,15 @@ impl Change {
     /// Whether nothing is to be written.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
-        self.before == self.after
+        self.before == self.after && self.beside.iter().all(Self::is_nothing)
     }
 
     /// What is different, as a unified diff; empty if nothing is.
     #[must_use]
     pub fn difference(&self) -> String {
-        if self.is_nothing() {
-            return String::new();
+        let beside: String = self.beside.iter().map(Self::difference).collect();
+        if self.before == self.after {
+            return beside;
         }
         let before = self.before.as_deref().unwrap_or_default();
         let after = self.after.as_deref().unwrap_or_default();
@@ -200,15 +211,17 @@ impl Change {
         let context =
             if self.file.extension().is_some_and(|kind| kind == "toml") { 0 } else { CONTEXT_LINES };
         let mut diff = diff.unified_diff();
-        diff.context_radius(context).header(shown(&self.before), shown(&self.after)).to_string()
+        let own = diff.context_radius(context).header(shown(&self.before), shown(&self.after)).to_string();
+        own + &beside
     }
 
-    /// Replaces the file as a whole: an agent that reads it meanwhile sees the old one or the new one.
+    /// Replaces each file as a whole: an agent that reads it meanwhile sees the old one or the new one.
     ///
     /// # Errors
-    /// [`InstallError::Io`]; the file is as it was.
+    /// [`InstallError::Io`]; the file it names is as it was.
     pub fn write(&self) -> Result<(), InstallError> {
-        if self.is_nothing() {
+        self.beside.iter().try_for_each(Self::write)?;
+        if self.before == self.after {
             return Ok(());
         }
         let done = match &self.after {
@@ -335,7 +348,15 @@ impl File {
             _ => Some(self.root.pretty()),
         };
         let events = place.events.iter().map(|(event, _)| *event).collect();
-        Ok(Change { file: self.path, command, events, replaced, before: self.text, after })
+        Ok(Change {
+            file: self.path,
+            command,
+            events,
+            replaced,
+            before: self.text,
+            after,
+            beside: Vec::new(),
+        })
     }
 }
 
@@ -409,8 +430,9 @@ fn remove_own(entries: &mut Vec<Value>) -> usize {
 
 /// The command of a hook that starts `portcullis-hook`, or `portcullis` with `hook`.
 fn own_command(hook: &Value) -> Option<&str> {
-    // Copilot CLI names the shell.
-    let command = hook.get("command").or_else(|| hook.get("bash")).and_then(Value::as_str)?;
+    // Copilot CLI names the shell, Kiro an action.
+    let command = hook.get("command").or_else(|| hook.get("bash"));
+    let command = command.or_else(|| hook.pointer("/action/command")).and_then(Value::as_str)?;
     is_own(command).then_some(command)
 }
 

@@ -59,7 +59,7 @@ pub(super) fn uninstall(agent: Agent, path: &Path) -> Result<Change, InstallErro
 fn change(agent: Agent, path: &Path, before: Option<String>) -> Change {
     let events = agents::place(agent).events.iter().map(|(event, _)| *event).collect();
     let replaced = usize::from(before.is_some());
-    Change { file: path.to_owned(), command: None, events, replaced, before, after: None }
+    Change { file: path.to_owned(), events, replaced, before, ..Change::default() }
 }
 
 pub(super) fn standing(agent: Agent, path: &Path) -> Result<Standing, InstallError> {

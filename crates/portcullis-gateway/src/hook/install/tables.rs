@@ -51,7 +51,15 @@ impl<'a> File<'a> {
         let events = agents::place(agent).events.iter().map(|(event, _)| *event).collect();
         let is_change = command.is_some() || replaced > 0;
         let after = if is_change { Some(self.document.to_string()) } else { self.text.clone() };
-        Change { file: self.path.to_owned(), command, events, replaced, before: self.text, after }
+        Change {
+            file: self.path.to_owned(),
+            command,
+            events,
+            replaced,
+            before: self.text,
+            after,
+            ..Change::default()
+        }
     }
 }
 

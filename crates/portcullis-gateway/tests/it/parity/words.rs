@@ -122,6 +122,22 @@ const OWN: &[(&str, &str, &str, Renamed)] = &[
     ("pi", "Glob", "find", &[]),
     ("pi", "Grep", "grep", &[]),
     ("pi", "LS", "ls", &[]),
+    ("windsurf", "Bash", "run_command", &[("command", "command_line")]),
+    ("windsurf", "Read", "read_code", &[]),
+    ("kiro", "Bash", "execute_bash", &[]),
+    ("kiro", "Read", "read_file", &[("file_path", "path")]),
+    ("kiro", "Write", "fs_write", &[("file_path", "path"), ("content", "text")]),
+    ("kiro", "Edit", "str_replace", &[("file_path", "path"), ("old_string", "oldStr"), ("new_string", "newStr")]),
+    ("kiro", "Delete", "delete_file", &[("file_path", "targetFile")]),
+    ("kiro", "LS", "list_directory", &[]),
+    ("kiro", "Grep", "grep_search", &[("pattern", "query"), ("glob", "includePattern")]),
+    ("kiro", "WebFetch", "web_fetch", &[]),
+    ("kiro", "WebSearch", "web_search", &[]),
+    ("cline", "Bash", "run_commands", &[("command", "commands")]),
+    ("cline", "Read", "read_files", &[("file_path", "files")]),
+    ("cline", "Edit", "editor", &[("file_path", "path"), ("old_string", "old_text"), ("new_string", "new_text")]),
+    ("cline", "ApplyPatch", "apply_patch", &[("patch", "input")]),
+    ("cline", "WebFetch", "fetch_web_content", &[]),
 ];
 
 /// What an agent calls an action; `None` if it has no such tool.
@@ -133,6 +149,16 @@ fn own(agent: &str, action: &Action) -> Option<(&'static str, Value)> {
         // It takes several.
         let pattern = arguments.as_object_mut().unwrap().remove("pattern");
         arguments["patterns"] = json!([pattern]);
+    }
+    if (agent, *tool) == ("cline", "fetch_web_content") {
+        arguments["prompt"] = "What does it say?".into();
+        arguments = json!({"requests": [arguments]});
+    }
+    if let ("cline", Some(list)) = (agent, arguments.get_mut("commands")) {
+        *list = json!([list]);
+    }
+    if let ("cline", Some(list)) = (agent, arguments.get_mut("files")) {
+        *list = json!([{"path": list, "start_line": null}]);
     }
     Some((*tool, arguments))
 }
@@ -149,6 +175,17 @@ pub(super) fn theirs(agent: &str, action: &Action) -> Result<Call, &'static str>
     if agent == "crush" && (action.user.is_some() || action.result.is_some()) {
         return Err("tells neither prompts nor results");
     }
+    if agent == "cline" && action.user.is_some() {
+        return Err("tells no prompts");
+    }
+    if agent == "windsurf" && !action.tool.starts_with("mcp__") {
+        if action.result.is_some() {
+            return Err("tells results of servers' tools only");
+        }
+        if !OWN_TOOLS.contains(&action.tool.as_str()) {
+            return Err("has no such tool");
+        }
+    }
     let named = |tool: String, server| Call { tool, arguments: action.arguments.clone(), server };
     if let Some((server, tool)) = action.tool.strip_prefix("mcp__").and_then(|name| name.split_once("__")) {
         return match agent {
@@ -160,6 +197,14 @@ pub(super) fn theirs(agent: &str, action: &Action) -> Result<Call, &'static str>
                 Ok(named(format!("mcp_{server}_{tool}"), Some(context)))
             }
             "cursor" => Ok(named(format!("MCP:{server}:{tool}"), None)),
+            "kiro" => Ok(named(format!("@{server}/{tool}"), None)),
+            "cline" => Ok(named(format!("{server}__{tool}"), None)),
+            "windsurf" => {
+                let told = json!({
+                    "mcp_server_name": server, "mcp_tool_name": tool, "mcp_tool_arguments": action.arguments,
+                });
+                Ok(Call { tool: "mcp_tool_use".into(), arguments: told, server: None })
+            }
             _ => Err("names of servers' tools do not say where the server's ends"),
         };
     }
@@ -181,6 +226,8 @@ fn names(agent: &str) -> [&'static str; 4] {
         "cursor" => ["conversation_id", "beforeSubmitPrompt", "preToolUse", "postToolUse"],
         "pi" => ["session_id", "input", "tool_call", "tool_result"],
         "opencode" => ["session_id", "chat.message", "tool.execute.before", "tool.execute.after"],
+        "windsurf" => ["trajectory_id", "pre_user_prompt", "pre", "post"],
+        "cline" => ["taskId", "", "tool_call", "tool_result"],
         _ => ["session_id", "UserPromptSubmit", "PreToolUse", "PostToolUse"],
     }
 }
@@ -188,6 +235,10 @@ fn names(agent: &str) -> [&'static str; 4] {
 /// A prompt, as an agent tells it.
 pub(super) fn prompt(agent: &str, session: &str, text: &str) -> String {
     let [field, name, ..] = names(agent);
+    if agent == "windsurf" {
+        let told = json!({"user_prompt": text});
+        return json!({field: session, "agent_action_name": name, "tool_info": told}).to_string();
+    }
     let mut event = json!({field: session, "hook_event_name": name, "cwd": PROJECT, "prompt": text});
     if agent == "qwen-code" {
         event["submitted_prompt"] = text.into();
@@ -198,6 +249,18 @@ pub(super) fn prompt(agent: &str, session: &str, text: &str) -> String {
 /// The event before a call, as an agent tells it.
 pub(super) fn before(agent: &str, session: &str, call: &Call) -> Value {
     let [field, _, name, _] = names(agent);
+    if agent == "windsurf" {
+        let mut told = call.arguments.clone();
+        if call.tool == "run_command" {
+            told["cwd"] = PROJECT.into();
+        }
+        let name = format!("{name}_{}", call.tool);
+        return json!({field: session, "agent_action_name": name, "tool_info": told});
+    }
+    if agent == "cline" {
+        let told = json!({"id": "call_1", "name": call.tool, "input": call.arguments});
+        return json!({field: session, "hookName": name, "workspaceRoots": [PROJECT], name: told});
+    }
     let mut event = json!({
         field: session, "hook_event_name": name, "cwd": PROJECT, "tool_name": call.tool, "tool_input": call.arguments,
     });
@@ -212,15 +275,26 @@ pub(super) fn before(agent: &str, session: &str, call: &Call) -> Value {
 
 /// The event after a call, as an agent tells it.
 pub(super) fn after(agent: &str, session: &str, call: &Call, result: &str) -> String {
-    let [.., name] = names(agent);
+    let [field, .., name] = names(agent);
     let mut event = before(agent, session, call);
+    if agent == "windsurf" {
+        event["agent_action_name"] = format!("{name}_{}", call.tool).into();
+        event["tool_info"]["mcp_result"] = result.into();
+        return event.to_string();
+    }
+    if agent == "cline" {
+        let mut told = event["tool_call"].take();
+        told["output"] = result.into();
+        return json!({field: session, "hookName": name, "workspaceRoots": [PROJECT], name: told})
+            .to_string();
+    }
     event["hook_event_name"] = name.into();
-    let (field, said) = match agent {
+    let (member, said) = match agent {
         "gemini-cli" => ("tool_response", json!({"llmContent": result, "returnDisplay": result})),
         "cursor" | "kimi-code" => ("tool_output", result.into()),
         "copilot-cli" => ("tool_result", json!({"result_type": "success", "text_result_for_llm": result})),
         _ => ("tool_response", result.into()),
     };
-    event[field] = said;
+    event[member] = said;
     event.to_string()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::HookInput;
+use super::super::{HookCall, HookError, HookInput};
 use super::*;
 
 fn read(event: &str, more: &Value) -> Result<HookInput, HookError> {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::{Decision, HookInput, ResultAnswer, ToolResponse};
+use super::super::{Decision, HookCall, HookError, HookInput, ResultAnswer, ToolResponse};
 use super::*;
 
 fn read(event: &str, more: &Value) -> Result<HookInput, HookError> {
