@@ -40,7 +40,7 @@ fn with_json() -> impl Iterator<Item = Agent> {
 }
 
 /// The first entry of the event before a call, in the text of a settings file.
-fn first<'a>(agent: Agent, root: &'a mut Value) -> &'a mut Value {
+fn first(agent: Agent, root: &mut Value) -> &mut Value {
     let place = agents::place(agent);
     let hooks = if place.form == Form::Events { root } else { &mut root["hooks"] };
     let event = place
