@@ -20,7 +20,7 @@ mod words;
 
 use serde_json::Value;
 use words::{Class, is_filler, is_outward, is_vague, prose, prose_verb, segments, verb_class};
-pub use words::{WORDS_MAX, word_places, words_of};
+pub use words::{WORDS_MAX, is_working_directory, word_places, words_of};
 
 /// What an argument of a tool may hold.
 pub const EFFECTS: [&str; 9] = ["sql", "shell", "path", "url", "email", "money", "code", "task", "patch"];

@@ -139,6 +139,21 @@ pub fn words_of(piece: &str) -> Vec<String> {
     words
 }
 
+/// Whether an argument of this name says in which folder a call runs. Readers of effects take it for that folder.
+pub fn is_working_directory(name: &str) -> bool {
+    let words = words_of(name);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    matches!(
+        words.as_slice(),
+        ["cwd"]
+            | ["workdir"]
+            | ["chdir"]
+            | [.., "working" | "work" | "current", "dir" | "directory"]
+            | ["workingdir"]
+            | ["workingdirectory"]
+    )
+}
+
 /// Where the words of one piece of a name stand, as [`words_of`] cuts it, if it is of ASCII; no word is copied.
 pub fn word_places(piece: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = piece.as_bytes();

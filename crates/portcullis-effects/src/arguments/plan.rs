@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use portcullis_core::infer::words_of;
+use portcullis_core::infer::{is_working_directory, words_of};
 use portcullis_core::tool::{Registry, Tool};
 use serde_json::{Map, Value};
 
@@ -80,18 +80,9 @@ pub(crate) struct Says {
 impl Says {
     fn of(name: &str) -> Self {
         let words = words_of(name);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let last = words.last().copied().unwrap_or_default();
+        let last = words.last().map(String::as_str).unwrap_or_default();
         Self {
-            directory: matches!(
-                words.as_slice(),
-                ["cwd"]
-                    | ["workdir"]
-                    | ["chdir"]
-                    | [.., "working" | "work" | "current", "dir" | "directory"]
-                    | ["workingdir"]
-                    | ["workingdirectory"]
-            ),
+            directory: is_working_directory(name),
             folder: matches!(last, "path" | "dir" | "directory" | "folder" | "root"),
             pattern: matches!(last, "pattern" | "patterns" | "glob" | "globs"),
             recursive: matches!(last, "recursive" | "recurse"),

@@ -34,7 +34,8 @@ pub(super) static SHAPE: Shape = Shape {
         ("PermissionRequest", Kind::Aside),
     ],
     tools: &[
-        known("Bash", "Bash", &[]),
+        // Releases until now tell the command alone; the tool has the folder too.
+        known("Bash", "Bash", &[("workdir", "workdir")]),
         known("apply_patch", "ApplyPatch", &[("command", "patch")]),
         known("view_image", "Read", &[("path", "file_path")]),
         known("read_file", "Read", &[]),

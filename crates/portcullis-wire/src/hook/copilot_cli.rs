@@ -18,6 +18,8 @@ const FILE: Renamed = &[("path", "file_path")];
 const CREATED: Renamed = &[("path", "file_path"), ("file_text", "content")];
 const EDITED: Renamed = &[("path", "file_path"), ("old_str", "old_string"), ("new_str", "new_string")];
 const PATCH: Renamed = &[("input", "patch"), ("command", "patch")];
+/// What a patch is called where it is called `Edit`.
+const PATCHED: Renamed = &[("input", "patch"), ("command", "patch"), ("patch", "patch")];
 
 pub(super) static SHAPE: Shape = Shape {
     agent: Agent::CopilotCli,
@@ -69,19 +71,34 @@ pub(super) static SHAPE: Shape = Shape {
     fields,
 };
 
-/// A patch is called `Edit`, too.
+/// A patch is called `Edit`, too. What of both is carried out is not told, so it has to be one or the other.
 fn adapt(call: &mut HookCall, _: Option<&RawValue>) -> Result<(), HookError> {
     let Some(arguments) = call.arguments.as_object_mut().filter(|_| call.tool == "Edit") else {
         return Ok(());
     };
-    if !arguments.contains_key("file_path")
-        && let Some(patch) = arguments.remove("input")
-    {
-        arguments.insert("patch".to_owned(), patch);
-        "ApplyPatch".clone_into(&mut call.tool);
-        if let Some(theirs) = &mut call.theirs {
-            theirs.renamed = &[("input", "patch")];
-        }
+    let is_patch = |(theirs, _): &&(&'static str, &'static str)| {
+        let value = arguments.get(*theirs);
+        // An editor of several commands has one of that name, which is a word.
+        value.is_some_and(|value| {
+            *theirs != "command" || value.as_str().is_none_or(|text| text.contains("***"))
+        })
+    };
+    let patches: Vec<_> = PATCHED.iter().filter(is_patch).collect();
+    let Some((theirs, ours)) = patches.first().copied() else { return Ok(()) };
+    let edits = ["file_path", "old_string", "new_string"].iter().any(|name| arguments.contains_key(*name));
+    if edits || patches.len() > 1 {
+        return Err(HookError::TwoNames(ours));
+    }
+    if let Some(patch) = arguments.remove(*theirs) {
+        arguments.insert((*ours).to_owned(), patch);
+    }
+    "ApplyPatch".clone_into(&mut call.tool);
+    if let Some(renamed) = call.theirs.as_mut() {
+        renamed.renamed = PATCHED
+            .iter()
+            .position(|(name, _)| name == theirs)
+            .and_then(|at| PATCHED.get(at..=at))
+            .unwrap_or_default();
     }
     Ok(())
 }

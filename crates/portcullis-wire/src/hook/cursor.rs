@@ -23,7 +23,9 @@ static NAMES: Names = Names {
 /// Versions differ in what they call a file.
 const FILE: Renamed = &[("path", "file_path"), ("target_file", "file_path")];
 const WRITTEN: Renamed = &[("path", "file_path"), ("target_file", "file_path"), ("contents", "content")];
-const FOLDER: Renamed = &[("target_directory", "path")];
+const FOLDER: Renamed = &[("target_directory", "path"), ("path", "path")];
+/// The documentation has the first, the CLI the second.
+const SHELL: Renamed = &[("working_directory", "workdir"), ("cwd", "workdir")];
 
 pub(super) static SHAPE: Shape = Shape {
     agent: Agent::Cursor,
@@ -50,14 +52,14 @@ pub(super) static SHAPE: Shape = Shape {
         ("afterMCPExecution", Kind::Aside),
     ],
     tools: &[
-        known("Shell", "Bash", &[]),
+        known("Shell", "Bash", SHELL),
         known("Read", "Read", FILE),
         known("Write", "Write", WRITTEN),
         known("Edit", "Edit", FILE),
         known("StrReplace", "Edit", FILE),
         known("Delete", "Delete", FILE),
         known("Grep", "Grep", FOLDER),
-        known("Glob", "Glob", &[("glob_pattern", "pattern"), ("target_directory", "path")]),
+        known("Glob", "Glob", &[("glob_pattern", "pattern"), ("target_directory", "path"), ("path", "path")]),
         known("LS", "LS", FOLDER),
         known("WebFetch", "WebFetch", &[]),
         known("WebSearch", "WebSearch", &[("search_term", "query")]),

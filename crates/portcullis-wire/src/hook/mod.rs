@@ -17,6 +17,7 @@
 //! an agent has that table and its answers, and says which documentation it follows.
 
 mod answer;
+mod arguments;
 mod claude_code;
 mod cline;
 mod codex;
@@ -397,6 +398,16 @@ pub enum HookError {
     /// A tool has the name under which bundles describe a tool of another kind.
     #[error("`{0}` is no tool of this agent's that is known; bundles mean another one by that name")]
     ForeignTool(String),
+    /// An argument that the tool does not have, as far as is known, would change what the others mean.
+    #[error(
+        "`{argument}` is no argument of this agent's `{tool}` that is known, and would change how the others are judged; leave it out, and name folders in the other arguments"
+    )]
+    ForeignArgument {
+        /// The tool, in the agent's words.
+        tool: String,
+        /// The argument.
+        argument: String,
+    },
     /// Two arguments say the same.
     #[error("two arguments are meant by `{0}`; it is not known which one the tool takes")]
     TwoNames(&'static str),

@@ -35,7 +35,7 @@ pub(super) static SHAPE: Shape = Shape {
         ("tool.execute.after", Kind::After),
     ],
     tools: &[
-        known("bash", "Bash", &[]),
+        known("bash", "Bash", &[("workdir", "workdir")]),
         known("read", "Read", FILE),
         known("write", "Write", FILE),
         known("edit", "Edit", EDITED),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Agent, Answer, FOLDER_BYTES_MAX, HookCall, HookError, HookEvent, HookInput, INPUT_BYTES_MAX,
-    NAME_BYTES_MAX, Replaces, TEXT_BYTES_MAX, ToolResponse, claude_code,
+    NAME_BYTES_MAX, Replaces, TEXT_BYTES_MAX, ToolResponse, arguments, claude_code,
 };
 use crate::fields::{self, FieldError};
 use crate::strict;
@@ -120,7 +120,8 @@ pub(super) const fn known(theirs: &'static str, ours: &'static str, arguments: R
     Known { theirs, ours, arguments }
 }
 
-/// Arguments of other names: the agent's, and those of bundles.
+/// Arguments of other names: the agent's, and those of bundles. One that names the folder of the call has to be here,
+/// whatever its name ([`arguments`]).
 pub(super) type Renamed = &'static [(&'static str, &'static str)];
 
 /// What an agent lets a hook do besides keeping a call from being made, and what it does of its own.
@@ -237,7 +238,8 @@ impl Shape {
             server,
         ] = self.read(text)?;
         let name = required(names.event, name)?;
-        let call = || self.call(&name, tool, arguments, id, server);
+        let directory = self.directory(cwd, roots)?;
+        let call = || self.call(&name, [tool, arguments, id, server], directory.as_deref());
         let kind = self.events.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
         let event = match kind {
             Some(Kind::SessionStart) => HookEvent::SessionStart,
@@ -265,14 +267,6 @@ impl Shape {
             }
             None => HookEvent::Other,
         };
-        let directory = optional(names.directory, cwd, FOLDER_BYTES_MAX)?.filter(|folder| !folder.is_empty());
-        let directory = match directory {
-            Some(directory) => Some(directory),
-            None => first(names.roots, roots)?,
-        };
-        if directory.as_ref().is_some_and(|folder| !folder.starts_with('/')) {
-            return Err(HookError::Missing { field: names.directory, expected: "an absolute path" });
-        }
         Ok(HookInput {
             agent: self.agent,
             session: required(names.session, session)?,
@@ -283,6 +277,24 @@ impl Shape {
             name,
             event,
         })
+    }
+
+    /// The folder in which the agent works.
+    fn directory(
+        &self,
+        cwd: Option<&RawValue>,
+        roots: Option<&RawValue>,
+    ) -> Result<Option<String>, HookError> {
+        let names = self.names;
+        let directory = optional(names.directory, cwd, FOLDER_BYTES_MAX)?.filter(|folder| !folder.is_empty());
+        let directory = match directory {
+            Some(directory) => Some(directory),
+            None => first(names.roots, roots)?,
+        };
+        if directory.as_ref().is_some_and(|folder| !folder.starts_with('/')) {
+            return Err(HookError::Missing { field: names.directory, expected: "an absolute path" });
+        }
+        Ok(directory)
     }
 
     /// The event before a call.
@@ -307,10 +319,8 @@ impl Shape {
     fn call(
         &self,
         event: &str,
-        tool: Option<&RawValue>,
-        arguments: Option<&RawValue>,
-        id: Option<&RawValue>,
-        server: Option<&RawValue>,
+        [tool, arguments, id, server]: [Option<&RawValue>; 4],
+        directory: Option<&str>,
     ) -> Result<HookCall, HookError> {
         let names = self.names;
         let id = optional(names.id, id, NAME_BYTES_MAX)?;
@@ -330,17 +340,25 @@ impl Shape {
             Some(_) => return Err(HookError::Missing { field: names.arguments, expected: "an object" }),
         };
         let mut call = HookCall { tool, arguments, id, theirs: None };
-        self.translate(&mut call)?;
+        self.translate(&mut call, directory)?;
         lists_here(&mut call);
         (self.adapt)(&mut call, server)?;
         Ok(call)
     }
 
     /// Puts a tool of the agent's own and its arguments into the words of bundles.
-    fn translate(&self, call: &mut HookCall) -> Result<(), HookError> {
+    fn translate(&self, call: &mut HookCall, directory: Option<&str>) -> Result<(), HookError> {
         let Some(known) = self.tools.iter().find(|known| known.theirs == call.tool) else {
-            return self.not_foreign(call);
+            self.not_foreign(call)?;
+            // What is left of those that bundles describe is called by an agent without a table.
+            let ours = call.tool.clone();
+            return if claude_code::TOOLS.contains(&ours.as_str()) {
+                arguments::keep_known(call, &ours, &[], directory)
+            } else {
+                Ok(())
+            };
         };
+        arguments::keep_known(call, known.ours, known.arguments, directory)?;
         let theirs = std::mem::replace(&mut call.tool, known.ours.to_owned());
         if let Some(arguments) = call.arguments.as_object_mut() {
             rename(arguments, known.arguments.iter().map(|(theirs, ours)| (*theirs, *ours)))?;

@@ -322,6 +322,23 @@ fn copilot_cli_is_answered_as_it_reads_it() {
             ("ApplyPatch", &json!({"patch": "*** Begin Patch"}))
         );
     }
+    // Of a patch beside an edit it is not known which one is carried out.
+    for (patch, edit) in [
+        ("input", "path"),
+        ("patch", "file_path"),
+        ("input", "old_str"),
+        ("input", "new_string"),
+        ("command", "path"),
+        ("input", "patch"),
+    ] {
+        let both = json!({patch: "*** Begin Patch", edit: "x"});
+        let event = json!({"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Edit", "tool_input": both});
+        let error = Agent::CopilotCli.parse(event.to_string().as_bytes()).unwrap_err();
+        assert_eq!(error, HookError::TwoNames("patch"), "{both}");
+    }
+    let command = json!({"command": "str_replace", "path": "a", "old_str": "x", "new_str": "y"});
+    assert_eq!(called(Agent::CopilotCli, "str_replace_editor", &command).tool, "Edit");
+    assert_eq!(called(Agent::CopilotCli, "Edit", &json!({"patch": "*** Begin Patch"})).tool, "ApplyPatch");
     let event = HookEvent::PreToolUse(called(Agent::CopilotCli, "Bash", &json!({"command": "ls"})));
     let decided = |decision| said(Agent::CopilotCli, &Answer::Call(decision), &event);
     assert_eq!(decided(Decision::Allow(None)), json!({"permissionDecision": "allow"}));

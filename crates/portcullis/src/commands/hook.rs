@@ -329,6 +329,7 @@ fn status(agent: Agent, global: &Global) -> Result<u8, Failure> {
         let standing = hook::standing(agent, &file).map_err(Failure::unreadable)?;
         let (state, detail) = match &standing {
             Standing::Governed(command) => ("governed", Some(command)),
+            Standing::Changed(why) => ("changed", Some(why)),
             Standing::Broken(why) => ("broken", Some(why)),
             Standing::Absent => ("absent", None),
         };

@@ -406,11 +406,15 @@ pub fn is_there(agent: Agent, home: &Path) -> bool {
     place.programs.iter().any(on_path) || home.join(place.folder).is_dir()
 }
 
+/// What stands behind the command of an event that must block.
+pub(super) fn unanswered(agent: Agent) -> &'static str {
+    if agent == Agent::ClaudeCode { " || exit 2" } else { UNANSWERED }
+}
+
 /// One entry of an event. A shell runs the command; whatever keeps the program from answering must block where blocking is
 /// possible, and agents take any other code than 2 for a failure to be ignored.
 pub(super) fn entry(agent: Agent, event: &str, blocks: bool, command: &str) -> Value {
-    let unanswered = if agent == Agent::ClaudeCode { " || exit 2" } else { UNANSWERED };
-    let command = if blocks { format!("{command}{unanswered}") } else { command.to_owned() };
+    let command = if blocks { format!("{command}{}", unanswered(agent)) } else { command.to_owned() };
     match agent {
         Agent::ClaudeCode | Agent::Codex | Agent::Droid => {
             let timeout =

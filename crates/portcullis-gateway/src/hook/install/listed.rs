@@ -5,6 +5,7 @@ use std::path::Path;
 use portcullis_wire::hook::Agent;
 use serde_json::{Value, json};
 
+use super::changed::Told;
 use super::{Change, InstallError, Standing, agents, own_command, standing_of, text_of};
 
 /// The version of the form.
@@ -49,15 +50,14 @@ fn change(agent: Agent, path: &Path, before: Option<String>, hooks: &[Value]) ->
 
 pub(super) fn standing(agent: Agent, path: &Path) -> Result<Standing, InstallError> {
     let (_, hooks) = own(path)?;
-    // One for some tools alone, or that is turned off, is not counted.
-    let is_whole =
-        |hook: &&Value| hook.get("matcher").is_none() && hook.get("enabled") != Some(&false.into());
-    let hooks: Vec<&Value> = hooks.iter().filter(is_whole).collect();
-    let stands = |event: &str| hooks.iter().any(|hook| hook["trigger"] == event);
-    let events = agents::place(agent).events.iter().map(|(event, _)| *event);
-    let missing: Vec<&str> = events.filter(|event| !stands(event)).collect();
-    let found = hooks.first().and_then(|hook| own_command(hook)).map(str::to_owned);
-    Ok(standing_of(found, &missing))
+    // One that is turned off is not counted.
+    let on: Vec<&Value> = hooks.iter().filter(|hook| hook.get("enabled") != Some(&false.into())).collect();
+    let found = agents::place(agent).events.iter().map(|(event, blocks)| {
+        let of_event = on.iter().filter(|hook| hook["trigger"] == **event);
+        let entries: Vec<Value> = of_event.map(|hook| (*hook).clone()).collect();
+        (*event, Told { agent, event, blocks: *blocks }.by(&entries))
+    });
+    Ok(standing_of(found.collect()))
 }
 
 #[cfg(test)]
@@ -98,7 +98,10 @@ mod tests {
             less["hooks"][0][member] = value;
             write(&path, &less);
             let standing = standing(Agent::Kiro, &path).unwrap();
-            assert!(matches!(&standing, Standing::Broken(why) if why.contains("PreToolUse")), "{standing:?}");
+            assert!(
+                matches!(&standing, Standing::Broken(why) | Standing::Changed(why) if why.contains("PreToolUse")),
+                "{standing:?}"
+            );
         }
         let removed = uninstall(Agent::Kiro, &path).unwrap();
         assert_eq!(removed.replaced, 5);

@@ -6,6 +6,7 @@
 //! can be shown; the file is replaced as a whole, and one that cannot be read as settings is left alone.
 
 mod agents;
+mod changed;
 mod listed;
 mod members;
 mod plugin;
@@ -23,6 +24,7 @@ use serde_json::Value;
 
 use agents::Form;
 pub use agents::{Scope, besides, is_there, settings_file};
+use changed::{Found, Told};
 use members::Members;
 
 /// The program that answers quickly where the daemon runs.
@@ -68,6 +70,8 @@ pub struct Change {
 pub enum Standing {
     /// Every event is told to the gate, by this command.
     Governed(String),
+    /// There are entries that differ from what an installation writes, or a setting that turns them off.
+    Changed(String),
     /// There are entries, and something is wrong with them.
     Broken(String),
     /// There is no entry.
@@ -158,24 +162,35 @@ pub fn standing(agent: Agent, path: &Path) -> Result<Standing, InstallError> {
     }
     let file = File::read(path, form)?;
     let hooks = file.hooks()?;
-    let mut missing = Vec::new();
-    let mut found: Option<String> = None;
-    for (event, _) in agents::place(agent).events {
+    let mut found = Vec::new();
+    for (event, blocks) in agents::place(agent).events {
         let entries = file.entries(event, hooks.get(event))?;
-        match entries.iter().flat_map(hooks_of).find_map(own_command) {
-            Some(command) => found = found.or(Some(command.to_owned())),
-            None => missing.push(*event),
-        }
+        found.push((*event, Told { agent, event, blocks: *blocks }.by(&entries)));
     }
-    Ok(standing_of(found, &missing))
+    Ok(match (standing_of(found), changed::switched_off(&file.root)) {
+        (Standing::Absent, _) => Standing::Absent,
+        (_, Some(why)) => Standing::Changed(why),
+        (standing, None) => standing,
+    })
 }
 
-/// What stands there, by the command that was found and the events without an entry.
-fn standing_of(found: Option<String>, missing: &[&str]) -> Standing {
-    match found {
-        None => Standing::Absent,
+/// What stands there, by what becomes of each event.
+fn standing_of(found: Vec<(&str, Found)>) -> Standing {
+    let mut command = None;
+    let mut missing = Vec::new();
+    let mut changed = Vec::new();
+    for (event, found) in found {
+        match found {
+            Found::Nothing => missing.push(event),
+            Found::Whole(whole) => command = command.or(Some(whole)),
+            Found::Changed(why) => changed.push(why),
+        }
+    }
+    match command {
+        None if changed.is_empty() => Standing::Absent,
+        _ if !changed.is_empty() => Standing::Changed(changed.join("; ")),
         Some(command) if missing.is_empty() => with_program(command),
-        Some(_) => Standing::Broken(format!("there is no entry for {}", missing.join(", "))),
+        _ => Standing::Broken(format!("there is no entry for {}", missing.join(", "))),
     }
 }
 
@@ -392,10 +407,14 @@ fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
+/// Whether a shell takes the letter for itself.
+fn is_plain(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "-_./=:@%+,".contains(letter)
+}
+
 /// A word for the shell.
 fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+    if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))

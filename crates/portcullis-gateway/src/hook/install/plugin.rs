@@ -6,6 +6,7 @@ use std::path::Path;
 
 use portcullis_wire::hook::Agent;
 
+use super::changed::in_command;
 use super::{Change, InstallError, Standing, agents, text_of, with_program};
 
 /// What asks, and the place of the command line in it.
@@ -68,11 +69,14 @@ pub(super) fn standing(agent: Agent, path: &Path) -> Result<Standing, InstallErr
     let Some(command) = line.and_then(|line| serde_json::from_str::<String>(line).ok()) else {
         return Ok(Standing::Broken("it names no program".to_owned()));
     };
+    if let Some(why) = in_command(agent, &command) {
+        return Ok(Standing::Changed(why));
+    }
     // An event is told by a few lines of its own, so anything that differs may have taken one away.
     Ok(if text == plugin(agent, &command) {
         with_program(command)
     } else {
-        Standing::Broken("it is not as this release writes it; install it again".to_owned())
+        Standing::Changed("it is not as this release writes it; install it again".to_owned())
     })
 }
 
@@ -112,11 +116,22 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join("portcullis.js");
             let program = std::env::current_exe().unwrap().display().to_string();
-            install(agent, &file, format!("{program} hook")).unwrap().write().unwrap();
+            let command = format!("{program} hook --agent {}", agent.id());
+            install(agent, &file, command.clone()).unwrap().write().unwrap();
             assert!(matches!(standing(agent, &file).unwrap(), Standing::Governed(_)));
             let text = std::fs::read_to_string(&file).unwrap();
             std::fs::write(&file, text.replace("reject(new Error", "console.log(new Error")).unwrap();
-            assert!(matches!(standing(agent, &file).unwrap(), Standing::Broken(_)));
+            assert!(matches!(standing(agent, &file).unwrap(), Standing::Changed(_)));
+            for other in [
+                format!("{command} || true"),
+                format!("{command} --help"),
+                format!("{program} hook --agent crush"),
+                format!("{program} hook"),
+                format!("{program} status"),
+            ] {
+                install(agent, &file, other.clone()).unwrap().write().unwrap();
+                assert!(matches!(standing(agent, &file).unwrap(), Standing::Changed(_)), "{other}");
+            }
         }
     }
 }

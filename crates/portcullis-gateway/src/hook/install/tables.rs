@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use portcullis_wire::hook::Agent;
+use serde_json::{Map, Value};
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
 
-use super::{Change, InstallError, Settings, Standing, agents, is_own, standing_of, text_of};
+use super::{Change, InstallError, Settings, Standing, Told, agents, is_own, standing_of, text_of};
 
 /// Where the tables are.
 const HOOKS: &str = "hooks";
@@ -98,16 +99,24 @@ pub(super) fn uninstall(agent: Agent, path: &Path) -> Result<Change, InstallErro
 
 pub(super) fn standing(agent: Agent, path: &Path) -> Result<Standing, InstallError> {
     let file = File::read(path)?;
-    let command = |event: &str| {
-        let of_event = |table: &&Table| table.get("event").and_then(Item::as_str) == Some(event);
-        // What has a matcher is not told every call.
-        let mut tables = file.tables().filter(of_event).filter(|table| !table.contains_key("matcher"));
-        tables.find_map(own_command)
+    let entries: Vec<Value> = file.tables().map(entry).collect();
+    let events = agents::place(agent).events.iter().map(|(event, blocks)| {
+        let of_event = entries.iter().filter(|entry| entry["event"] == *event).cloned();
+        (*event, Told { agent, event, blocks: *blocks }.by(&of_event.collect::<Vec<_>>()))
+    });
+    Ok(standing_of(events.collect()))
+}
+
+/// A table as an entry of JSON.
+fn entry(table: &Table) -> Value {
+    let value = |item: &Item| match (item.as_str(), item.as_integer(), item.as_bool()) {
+        (Some(text), ..) => text.into(),
+        (_, Some(number), _) => number.into(),
+        (.., Some(truth)) => truth.into(),
+        // Of no kind that is installed: its text differs from all that are.
+        _ => item.to_string().into(),
     };
-    let events = agents::place(agent).events.iter().map(|(event, _)| *event);
-    let (there, missing): (Vec<&str>, Vec<&str>) = events.partition(|event| command(event).is_some());
-    let found = there.first().and_then(|event| command(event)).map(str::to_owned);
-    Ok(standing_of(found, &missing))
+    table.iter().map(|(name, item)| (name.to_owned(), value(item))).collect::<Map<_, _>>().into()
 }
 
 #[cfg(test)]
@@ -180,8 +189,11 @@ mod tests {
             text.replace("event = \"PreToolUse\"", "event = \"PreToolUse\"\nmatcher = \"Bash\""),
         ] {
             assert_ne!(changed, text);
-            fs::write(&settings.file, changed).unwrap();
-            let Standing::Broken(why) = standing(AGENT, &settings.file).unwrap() else { panic!() };
+            fs::write(&settings.file, &changed).unwrap();
+            let (Standing::Broken(why) | Standing::Changed(why)) = standing(AGENT, &settings.file).unwrap()
+            else {
+                panic!("{changed}")
+            };
             assert!(why.contains("PreToolUse"), "{why}");
         }
     }

@@ -139,7 +139,8 @@ fn tools_are_those_of_bundles() {
 fn arguments_that_would_be_two_are_refused() {
     let more =
         json!({"tool_name": "glob", "tool_input": {"pattern": "*", "dir_path": "src", "path": "/etc"}});
-    assert_eq!(read("BeforeTool", &more).unwrap_err(), HookError::TwoNames("path"));
+    let error = HookError::ForeignArgument { tool: "glob".to_owned(), argument: "path".to_owned() };
+    assert_eq!(read("BeforeTool", &more).unwrap_err(), error);
     let url = json!({"url": ["https://a.example"], "prompt": "https://b.example"});
     assert_eq!(call("web_fetch", &url).arguments, url, "its schema refuses it");
 }

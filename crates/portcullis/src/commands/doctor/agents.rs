@@ -37,7 +37,9 @@ fn one(agent: Agent, home: &Path, folder: Option<&Path>) -> Option<Check> {
                 let detail = format!("{} is governed {whole}: {shown}", agent.name());
                 return Some(Check::new("agents", Health::Ok, detail));
             }
-            Ok(Standing::Broken(why)) => wrong = wrong.or(Some(format!("{shown}: {why}"))),
+            Ok(Standing::Broken(why) | Standing::Changed(why)) => {
+                wrong = wrong.or(Some(format!("{shown}: {why}")));
+            }
             Ok(Standing::Absent) => {}
             Err(error) => wrong = wrong.or(Some(error.to_string())),
         }

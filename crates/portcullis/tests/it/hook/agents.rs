@@ -50,6 +50,40 @@ fn every_agent_is_told_why_a_call_is_not_made() {
     }
 }
 
+/// Where the tool does not take it, the command runs in the project whatever it says.
+#[test]
+fn a_made_up_folder_does_not_move_a_call() {
+    for agent in &AGENTS {
+        let own: &[&str] = match agent.id {
+            "codex" | "opencode" => &["workdir"],
+            "cursor" => &["cwd", "working_directory"],
+            "qwen-code" => &["directory"],
+            "kimi-code" => &["cwd"],
+            _ => &[],
+        };
+        let client = Client::new(Program::Small);
+        let call = |name: &str, folder: &str| {
+            let arguments = json!({"command": "rm -r -f ../other", name: folder});
+            agent.event(agent.events[0], &[(agent.call)(agent.shell, arguments)])
+        };
+        for name in ["cwd", "workdir", "working_directory", "directory"] {
+            if own.contains(&name) {
+                // Of its own argument it is the folder.
+                let answer = agent.answer(&client, &call(name, "/home/dev/shop/src"));
+                assert_eq!((agent.denied)(&answer), None, "{} {name}: {answer}", agent.id);
+                continue;
+            }
+            let ran = client.tell(&["--agent", agent.id], &call(name, "/home/dev/shop/src"));
+            assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{} {name}", agent.id);
+            assert!(ran.stderr.contains(&format!("`{name}`")), "{}: {}", agent.id, ran.stderr);
+        }
+        // What changes nothing is judged as if it were not there.
+        let answer = agent.answer(&client, &call("chdir", "/home/dev/shop"));
+        let why = (agent.denied)(&answer).unwrap_or_else(|| panic!("{}: {answer}", agent.id));
+        assert!(why.contains("access/developer/outside-tree-delete"), "{}: {why}", agent.id);
+    }
+}
+
 #[test]
 fn whatever_cannot_be_read_blocks_every_agent() {
     for agent in &AGENTS {

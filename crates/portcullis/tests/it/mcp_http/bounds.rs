@@ -11,7 +11,7 @@ use super::{Answer, Daemon, Request, call, slow, tools};
 /// as text. It never answers the tool `mute`.
 const TALKATIVE: &str = r#"
 while read -r line; do
-  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  id=$(printf '%s' "$line" | sed -n 's/.*"id": *\([0-9]*\).*/\1/p')
   case "$line" in
     *'"initialize"'*)
       echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{},"logging":{}},"serverInfo":{"name":"talkative","version":"1"}}}';;
