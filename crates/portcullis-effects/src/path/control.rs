@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use super::glob::{Component, Expansion, Secret, is_glob};
 
 /// Folders and files, in lower case.
-const CONTROL: [&[&str]; 59] = [
+const CONTROL: [&[&str]; 60] = [
     &[".git"],
     &[".githooks"],
     &[".husky"],
@@ -58,6 +58,7 @@ const CONTROL: [&[&str]; 59] = [
     &[".opencode"],
     &[".config", "opencode"],
     &["opencode.json"],
+    &["opencode.jsonc"],
     &[".factory"],
     &[".kimi-code"],
     &[".pi"],

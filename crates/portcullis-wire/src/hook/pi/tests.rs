@@ -78,3 +78,19 @@ fn the_extension_is_answered_in_few_words() {
     let whole = ResultAnswer { instead: Some("cut".into()), ..ResultAnswer::default() };
     assert_eq!(said(&Answer::Result(whole), &event), json!({"shown": "cut"}));
 }
+
+#[test]
+fn names_of_files_are_those_that_pi_opens() {
+    for (told, opened) in [
+        ("src/a.rs", "src/a.rs"),
+        ("@~/.bashrc", "~/.bashrc"),
+        ("@../x", "../x"),
+        ("@@x", "@x"),
+        ("a\u{a0}b", "a b"),
+        ("file:///etc/a%20b", "/etc/a b"),
+        ("@file://localhost/etc/passwd", "/etc/passwd"),
+        ("file:///a%", "/a%"),
+    ] {
+        assert_eq!(super::opened(told), opened, "{told}");
+    }
+}
