@@ -235,7 +235,10 @@ impl Surface for LocalRun {
         let (run, (answer, answered)) = (self.clone(), oneshot::channel());
         tokio::spawn(async move {
             let proposed = run.propose_in_order(actions).await;
-            let _ = answer.send(Handed::new((run, proposed), not_received));
+            let _ = answer.send(Handed::new((run, proposed), |(run, proposed)| {
+                let lost = proposed.ok()?;
+                Some(async move { run.not_executed(lost).await })
+            }));
         });
         let (_, proposed) = answered.await.ok().and_then(Handed::take).ok_or(SessionError::CutShort)?;
         proposed
@@ -492,14 +495,6 @@ impl LocalRun {
         let default = self.run.with_state(|_, bundle| bundle.approvals.wait_s.saturating_mul(1_000)).await;
         Duration::from_millis(u64::from(action.wait_ms.unwrap_or(default).min(WAIT_MS_MAX)))
     }
-}
-
-/// Records that the permits of a turn reached nobody.
-fn not_received(
-    (run, proposed): (LocalRun, Result<Vec<Proposed>, SurfaceError>),
-) -> Option<impl Future<Output = ()> + Send + 'static> {
-    let lost = proposed.ok()?;
-    Some(async move { run.not_executed(lost).await })
 }
 
 /// A server that is started.
