@@ -28,6 +28,7 @@ use super::answers::{NOT_RECORDED, RESULT_TOO_LONG, UNREADABLE_RESULT, WITHHELD,
 use super::calls::{Call, Open};
 use super::gate::{Gate, Reader, is_blank, shown};
 use super::listing;
+use super::unasked::Room;
 use super::upstream::ID_BYTES_MAX;
 use crate::api::{ReportOutcome, TextEdit};
 
@@ -186,7 +187,16 @@ async fn said(gate: &Arc<Gate>, line: &[u8]) -> Option<Option<Vec<u8>>> {
         );
         return None;
     }
-    match overheard(gate, line, asked(id, params)).await {
+    let heard = match gate.unasked.take(line.len()) {
+        Room::Enough => overheard(gate, line, asked(id, params)).await,
+        Room::NoMore => Heard::Withheld(
+            "the server has said too much that nobody asked for; so is what follows".to_owned(),
+        ),
+        // It was said once.
+        Room::None if id.is_none() => return None,
+        Room::None => Heard::Withheld("the server has said too much that nobody asked for".to_owned()),
+    };
+    match heard {
         Heard::Passes => Some(None),
         Heard::Changed(line) => Some(Some(line)),
         Heard::Withheld(why) => {

@@ -22,6 +22,7 @@ use super::downstream;
 use super::gated_run::{GatedRun, GatedRunError};
 use super::held::HeldCalls;
 use super::to_server::ToServer;
+use super::unasked::Unasked;
 use crate::api::{
     ObservationAnswer, ReportOutcome, ReportTold, ReportTools, ReportedTool, ToolsAnswer, UnreadableTool,
 };
@@ -175,6 +176,7 @@ pub(super) struct Gate {
     pub(super) calls: Calls,
     pub(super) held: HeldCalls,
     pub(super) questions: Questions,
+    pub(super) unasked: Unasked,
     pub(super) to_client: LineWriter,
     pub(super) to_server: ToServer,
     command: String,
@@ -198,6 +200,7 @@ impl Gate {
             calls: Calls::default(),
             held: HeldCalls::default(),
             questions: Questions::default(),
+            unasked: Unasked::default(),
             to_client,
             to_server,
             command,

@@ -31,6 +31,7 @@ mod stdin;
 mod tests;
 mod to_server;
 mod translation;
+mod unasked;
 mod upstream;
 mod work_items;
 
@@ -323,12 +324,8 @@ where
     let to_server = ToServer::new(LineWriter::new(pipe.input), Unmatched::Refuse);
     let gate = Gate::new(run, known_as, name.clone(), to_client, to_server, uncontained);
     let gate = Arc::new(gate);
-    let of_login = match &options.server {
-        Some(named) => Ok(named.clone()),
-        None => server.login(&options.home).map(|found| found.unwrap_or_else(|| name.clone())),
-    };
-    let started = of_login
-        .and_then(|of_login| Remote::start(server, (&options.home, &of_login), Arc::clone(&gate), pipe.far));
+    let called = options.server.as_deref().unwrap_or(&name);
+    let started = Remote::start(server, (&options.home, called), Arc::clone(&gate), pipe.far);
     let mut remote = match started {
         Ok(remote) => remote,
         Err(why) => {

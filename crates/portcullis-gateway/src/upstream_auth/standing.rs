@@ -80,22 +80,24 @@ pub fn standings(home: &Home) -> Result<Vec<Standing>, String> {
     Ok(all)
 }
 
-/// The name of the login for an address, where there is one.
+/// The name under which there is a login for an address: `name`, or that of the only other one. `name` if there is none.
 ///
 /// # Errors
-/// There are several, or a login cannot be read.
-pub fn login_for(home: &Home, url: &Url) -> Result<Option<String>, String> {
+/// There are several others, or a login cannot be read.
+pub fn login_for(home: &Home, name: &str, url: &Url) -> Result<String, String> {
     let mut found: Vec<String> = Vec::new();
-    for name in Store::names(home)? {
-        let kept = Store::of(home, &name).read()?;
+    for kept_as in Store::names(home)? {
+        let kept = Store::of(home, &kept_as).read()?;
         if kept.and_then(|kept| Url::parse(&kept.url).ok()).is_some_and(|kept| same(&kept, url)) {
-            found.push(name);
+            found.push(kept_as);
         }
     }
     match found.as_slice() {
-        [] | [_] => Ok(found.pop()),
+        [only] => Ok(only.clone()),
+        [] => Ok(name.to_owned()),
+        several if several.iter().any(|found| found == name) => Ok(name.to_owned()),
         several => Err(format!(
-            "there are several logins for `{url}`: choose one of {} with `--server`",
+            "there are several logins for `{url}`, none of which is called `{name}`: {}; log out of all but one, or name one",
             several.join(", ")
         )),
     }

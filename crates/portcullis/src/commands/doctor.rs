@@ -6,7 +6,7 @@ mod containment;
 mod folders;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, TryLockError};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -345,6 +345,14 @@ fn daemon(home: &Home, digest: Option<Digest>) -> Result<Check, Failure> {
 
 /// Which bundle the daemon will serve once it is needed.
 fn not_running(home: &Home) -> Check {
+    let held = fs::File::open(home.lock())
+        .is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)));
+    if held {
+        let process = fs::read_to_string(home.pid()).unwrap_or_default();
+        let detail = format!("process {} holds the folder, and its socket is gone", process.trim());
+        return Check::new("daemon", Health::Fail, detail)
+            .remedy(format!("end process {}; a new one is started when needed", process.trim()));
+    }
     let served = match home_bundle::chosen(home) {
         Ok(Some(folder)) => format!("with the bundle `{}`", folder.display()),
         Ok(None) => "with the shipped bundle".to_owned(),

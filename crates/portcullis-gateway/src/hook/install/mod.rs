@@ -379,6 +379,10 @@ impl File {
 fn text_of(path: &Path) -> Result<Option<String>, InstallError> {
     let failed = |source| InstallError::Io { path: path.to_owned(), source };
     match fs::metadata(path) {
+        // A pipe in its place would be waited for.
+        Ok(meta) if !meta.is_file() => {
+            Err(InstallError::Unfit { path: path.to_owned(), why: "it is not a regular file".to_owned() })
+        }
         Ok(meta) if meta.len() > SETTINGS_BYTES_MAX => {
             let why = format!("it has {} bytes; the limit is {SETTINGS_BYTES_MAX}", meta.len());
             Err(InstallError::Unfit { path: path.to_owned(), why })

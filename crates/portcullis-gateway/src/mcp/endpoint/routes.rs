@@ -12,8 +12,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
-/// Requests of one client that are not answered yet.
+/// Requests of one client that are not answered yet, and their bytes.
 pub(super) const OPEN_MAX: usize = 1024;
+const OPEN_BYTES_MAX: usize = 64 << 20;
 /// Questions of servers that are not answered yet.
 const QUESTIONS_MAX: usize = 256;
 /// Addresses, beginnings of addresses, and tasks that are remembered of one server, of each kind.
@@ -32,6 +33,8 @@ pub(super) struct Open {
     /// The server that was asked.
     pub(super) server: usize,
     pub(super) method: String,
+    /// Of the request as the client sent it.
+    pub(super) bytes: usize,
     /// It is a part of a request to all servers, which has this number.
     pub(super) whole: Option<u64>,
 }
@@ -79,7 +82,7 @@ pub(super) struct Routes {
 
 /// Too much is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{OPEN_MAX} requests are not answered yet; wait for one of them")]
+#[error("{OPEN_MAX} requests, or {} MiB of them, are not answered yet; wait for one of them", OPEN_BYTES_MAX >> 20)]
 pub(super) struct Full;
 
 impl Routes {
@@ -90,7 +93,10 @@ impl Routes {
 
     /// Notes a request; its number.
     pub(super) fn open(&mut self, open: Open) -> Result<u64, Full> {
-        if self.open.len() >= OPEN_MAX {
+        // A single request of any size is let in: it is bounded by the limit of messages.
+        let bytes: usize = self.open.values().map(|open| open.bytes).sum();
+        let fits = bytes == 0 || bytes + open.bytes <= OPEN_BYTES_MAX;
+        if self.open.len() >= OPEN_MAX || !fits {
             return Err(Full);
         }
         let number = self.number();
@@ -246,6 +252,8 @@ impl Routes {
                 let task =
                     result.get("task").and_then(|task| task.get("taskId")).or_else(|| result.get("taskId"));
                 if let Some(task) = task.and_then(Value::as_str)
+                    // Another server's task of this name is not this one's to answer for.
+                    && !self.tasks.contains_key(task)
                     && self.has_place("task", server)
                 {
                     self.tasks.insert(task.to_owned(), server);

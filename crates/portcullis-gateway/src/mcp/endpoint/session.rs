@@ -205,7 +205,8 @@ impl Session {
         let token = value_at(line, PROGRESS_TOKEN).map_err(Refused::unreadable)?.map(ToOwned::to_owned);
         let reading = self.state().streams.open();
         let stream = reading.stream;
-        let open = Open { id: id.to_owned(), token, stream, server, method: method.to_owned(), whole: None };
+        let (id, method, bytes) = (id.to_owned(), method.to_owned(), line.len());
+        let open = Open { id, token, stream, server, method, bytes, whole: None };
         if let Err(refused) = self.ask(line, open, &changes).await {
             self.state().streams.drop_stream(stream);
             return Err(refused);

@@ -77,6 +77,7 @@ impl Session {
                 stream: reading.stream,
                 server,
                 method: SUBSCRIPTIONS_LISTEN.to_owned(),
+                bytes: line.len(),
                 whole: None,
             };
             let (session, line, stream) = (Arc::clone(self), line.to_vec(), reading.stream);

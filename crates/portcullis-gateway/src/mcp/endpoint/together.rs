@@ -104,6 +104,7 @@ impl Session {
                 stream: reading.stream,
                 server: *index,
                 method: method.to_owned(),
+                bytes: line.len(),
                 whole: Some(number),
             };
             // Beside each other: one that does not read what it is sent holds up none.

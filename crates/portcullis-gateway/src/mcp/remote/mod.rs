@@ -105,11 +105,6 @@ impl RemoteServer {
         url.to_string()
     }
 
-    /// The name of the login that there is for it.
-    pub(super) fn login(&self, home: &Home) -> Result<Option<String>, String> {
-        login_for(home, &self.url)
-    }
-
     /// What the server is called until it introduces itself.
     #[must_use]
     pub fn host(&self) -> &str {
@@ -187,7 +182,8 @@ impl Remote {
         gate: Arc<Gate>,
         far: FarEnd,
     ) -> Result<Self, String> {
-        let auth = UpstreamAuth::new(home, name, server.url.clone()).map_err(|error| error.to_string())?;
+        let name = login_for(home, name, &server.url)?;
+        let auth = UpstreamAuth::new(home, &name, server.url.clone()).map_err(|error| error.to_string())?;
         let origin = Origin::of(&server.url)?;
         if !origin.is_private() {
             tracing::warn!(

@@ -1,0 +1,78 @@
+//! How much a server may say that nobody asked for: all of it is recorded, and a full disk denies everything.
+
+use std::sync::{Mutex, PoisonError};
+
+use tokio::time::Instant;
+
+/// Bytes that may be said at once, and that are added for each second.
+const AT_ONCE_BYTES: u64 = 16 << 20;
+const PER_SECOND_BYTES: u64 = 4 << 10;
+
+/// What is left of it for one server of one client.
+#[derive(Debug)]
+pub(super) struct Unasked(Mutex<Left>);
+
+#[derive(Debug)]
+struct Left {
+    bytes: u64,
+    at: Instant,
+    /// The last message had no room.
+    is_over: bool,
+}
+
+/// Whether there is room for a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    Enough,
+    /// There is none, for the first time since there was.
+    NoMore,
+    /// There is still none.
+    None,
+}
+
+impl Default for Unasked {
+    fn default() -> Self {
+        Self(Mutex::new(Left { bytes: AT_ONCE_BYTES, at: Instant::now(), is_over: false }))
+    }
+}
+
+impl Unasked {
+    /// Takes room for a message of so many bytes, if there is enough.
+    pub(super) fn take(&self, bytes: usize) -> Room {
+        let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = left.at.elapsed().as_secs();
+        if since > 0 {
+            left.bytes = AT_ONCE_BYTES.min(left.bytes.saturating_add(since.saturating_mul(PER_SECOND_BYTES)));
+            left.at = Instant::now();
+        }
+        let bytes = bytes as u64;
+        let has_room = bytes <= left.bytes;
+        let was_over = std::mem::replace(&mut left.is_over, !has_room);
+        match (has_room, was_over) {
+            (true, _) => {
+                left.bytes -= bytes;
+                Room::Enough
+            }
+            (false, false) => Room::NoMore,
+            (false, true) => Room::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_says_too_much_has_room_again_with_time() {
+        let unasked = Unasked::default();
+        for _ in 0..16 {
+            assert_eq!(unasked.take(1 << 20), Room::Enough);
+        }
+        assert_eq!((unasked.take(1), unasked.take(1)), (Room::NoMore, Room::None));
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!((unasked.take(8 << 10), unasked.take(1)), (Room::Enough, Room::NoMore));
+    }
+}
