@@ -35,6 +35,8 @@ pub(super) struct Open {
     pub(super) method: String,
     /// Of the request as the client sent it.
     pub(super) bytes: usize,
+    /// The client does not wait for the answer, and the server need not give one.
+    pub(super) given_up: bool,
     /// It is a part of a request to all servers, which has this number.
     pub(super) whole: Option<u64>,
 }
@@ -96,7 +98,11 @@ impl Routes {
         // A single request of any size is let in: it is bounded by the limit of messages.
         let bytes: usize = self.open.values().map(|open| open.bytes).sum();
         let fits = bytes == 0 || bytes + open.bytes <= OPEN_BYTES_MAX;
-        if self.open.len() >= OPEN_MAX || !fits {
+        if self.open.len() >= OPEN_MAX {
+            let oldest = self.open.iter().find(|(_, open)| open.given_up).map(|(number, _)| *number);
+            self.open.remove(&oldest.ok_or(Full)?);
+        }
+        if !fits {
             return Err(Full);
         }
         let number = self.number();
@@ -160,7 +166,7 @@ impl Routes {
     pub(super) fn is_idle(&self) -> bool {
         // None: the client has left it.
         let is_late = |whole: u64| self.wholes.get(&whole).is_none_or(|whole| whole.told);
-        self.open.values().all(|open| open.whole.is_some_and(is_late))
+        self.open.values().all(|open| open.given_up || open.whole.is_some_and(is_late))
             && self.wholes.values().all(|whole| whole.told)
     }
 
@@ -169,7 +175,13 @@ impl Routes {
         let of = self.wholes.values_mut().filter(|whole| whole.id.get() == id.get());
         of.for_each(|whole| whole.given_up = true);
         let same = self.open.iter().filter(|(_, open)| open.id.get() == id.get());
-        same.map(|(number, _)| *number).collect()
+        let numbers: Vec<u64> = same.map(|(number, _)| *number).collect();
+        for number in &numbers {
+            if let Some(open) = self.open.get_mut(number) {
+                open.given_up = true;
+            }
+        }
+        numbers
     }
 
     /// The client no longer reads a stream: it waits for nothing that all servers were asked on it.
@@ -191,7 +203,8 @@ impl Routes {
     /// The stream of the latest request to a server: what the server says while it works belongs there.
     pub(super) fn latest_of(&self, server: usize) -> Option<u64> {
         let works = |open: &&Open| {
-            open.server == server && open.whole.is_none() && open.method != SUBSCRIPTIONS_LISTEN
+            let is_worked_on = open.whole.is_none() && !open.given_up;
+            open.server == server && is_worked_on && open.method != SUBSCRIPTIONS_LISTEN
         };
         let mut latest = self.open.values().rev().filter(works);
         let call = latest.clone().find(|open| open.method == TOOLS_CALL);

@@ -27,6 +27,9 @@ use super::subscriptions::Subscriptions;
 use super::together::Late;
 use crate::mcp::upstream;
 
+/// For how long what a server says of a request that its client gave up is still told, such as its progress.
+const GIVEN_UP_LASTS: Duration = Duration::from_secs(15);
+
 /// A client and its servers.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -155,10 +158,16 @@ impl Session {
             Message::Notification { method, params } if method == CANCELLED => {
                 let id = params.and_then(|_| value_at(line, CANCELLED_ID).ok().flatten());
                 let numbers = id.map(|id| self.state().routes.given_up(id)).unwrap_or_default();
-                for number in numbers {
-                    self.give_up(number, line).await;
-                    self.forget(number);
+                for number in &numbers {
+                    self.give_up(*number, line).await;
                 }
+                let session = Arc::downgrade(self);
+                tokio::spawn(async move {
+                    tokio::time::sleep(GIVEN_UP_LASTS).await;
+                    if let Some(session) = session.upgrade() {
+                        numbers.into_iter().for_each(|number| session.forget(number));
+                    }
+                });
                 Said::Accepted
             }
             Message::Notification { method, .. } => {
@@ -206,7 +215,7 @@ impl Session {
         let reading = self.state().streams.open();
         let stream = reading.stream;
         let (id, method, bytes) = (id.to_owned(), method.to_owned(), line.len());
-        let open = Open { id, token, stream, server, method, bytes, whole: None };
+        let open = Open { id, token, stream, server, method, bytes, given_up: false, whole: None };
         if let Err(refused) = self.ask(line, open, &changes).await {
             self.state().streams.drop_stream(stream);
             return Err(refused);
@@ -328,7 +337,7 @@ impl Session {
         }
     }
 
-    /// Nobody waits for an answer to a request any more, and servers need not give one.
+    /// Nobody waits for an answer to a request, and no server has given one.
     fn forget(&self, number: u64) {
         let mut state = self.state();
         let Some(open) = state.routes.answered(number) else { return };

@@ -78,6 +78,7 @@ impl Session {
                 server,
                 method: SUBSCRIPTIONS_LISTEN.to_owned(),
                 bytes: line.len(),
+                given_up: false,
                 whole: None,
             };
             let (session, line, stream) = (Arc::clone(self), line.to_vec(), reading.stream);

@@ -105,6 +105,7 @@ impl Session {
                 server: *index,
                 method: method.to_owned(),
                 bytes: line.len(),
+                given_up: false,
                 whole: Some(number),
             };
             // Beside each other: one that does not read what it is sent holds up none.
