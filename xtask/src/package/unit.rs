@@ -75,7 +75,7 @@ mod tests {
         changed("\n", "\n").unwrap();
         for (from, to, complaint) in [
             ("ProtectClock=", "ProtectClocks=", "Unknown key 'ProtectClocks'"),
-            ("Type=exec", "Type=forever", "forever"),
+            ("Type=notify", "Type=forever", "forever"),
             ("TimeoutStopSec=30", "TimeoutStopSec=soon", "soon"),
             ("PrivateUsers=yes\n", "", "PrivateUsers="),
             ("CapabilityBoundingSet=\n", "", "CAP_SYS_ADMIN"),

@@ -30,8 +30,8 @@ const TOOLS_MAX: usize = 4096;
 impl RepeatedArguments {
     /// Learns from a list of tools. Returns the list without tools whose schemas are invalid; none: it is as it was.
     pub(in crate::mcp) fn learn(&self, line: &[u8], result: &RawValue) -> Option<Vec<u8>> {
-        // An escape may hide the name.
-        if !result.get().contains("x-mcp-header") && !result.get().contains("\\u") {
+        // Escaped letters may hide the name.
+        if !result.get().contains("x-mcp-header") && !result.get().contains("\\u00") {
             return None;
         }
         let listed = listed_tools(result).ok()?;

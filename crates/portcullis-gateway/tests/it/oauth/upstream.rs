@@ -335,7 +335,13 @@ async fn more_scopes_are_asked_for_besides_those_that_there_are() {
     place.login(|login| login.scopes = vec!["write".to_owned()]).await.unwrap();
     assert_eq!(place.stored()["scopes"], json!(["write", "read"]));
     assert_eq!(call(&auth, &place.server).await, Ok(200), "the new login is used at once");
-    assert_eq!(auth.challenged(403, "", None).await, Err(AuthError::Forbidden("up".to_owned())));
+    let used = auth.authorization().await.unwrap();
+    assert_eq!(auth.challenged(403, "", used.as_ref()).await, Err(AuthError::Forbidden("up".to_owned())));
+    let error = auth.challenged(403, "", None).await.unwrap_err().to_string();
+    assert!(
+        error.contains("has no credential for it; if it wants one, run `portcullis upstream login up"),
+        "{error}"
+    );
     assert_eq!(auth.challenged(404, "", None).await, Ok(Retry::No));
 }
 
