@@ -13,7 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use portcullis_core::bundle::{Bundle, McpServer};
 use portcullis_session::credentials::Identity;
 use portcullis_wire::jsonrpc::{
-    INTERNAL_ERROR, INVALID_REQUEST, MESSAGE_BYTES_MAX, Message, PARSE_ERROR, one_line, peek,
+    INTERNAL_ERROR, INVALID_REQUEST, MESSAGE_BYTES_MAX, Message, PARSE_ERROR, PeekError, one_line, peek,
 };
 use portcullis_wire::mcp::headers::{HEADER_MISMATCH, SESSION_ID};
 use portcullis_wire::mcp::{INITIALIZE, request_meta};
@@ -93,12 +93,10 @@ impl Call<'_> {
         headers::check_kinds(self.headers)?;
         let body = self.body(body).await?;
         // Servers are spoken to by lines: of a body with several, each would be a message that nobody has judged.
-        let read = one_line(&body).and_then(|body| Ok((peek(&body).map(drop)?, body)));
-        let ((), body) =
-            read.map_err(|error| refusal(StatusCode::BAD_REQUEST, None, error.code(), &error.to_string()))?;
-        let Ok(message) = peek(&body) else {
-            return Err(refusal(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, "the body is no message"));
-        };
+        let unreadable =
+            |error: PeekError| refusal(StatusCode::BAD_REQUEST, None, error.code(), &error.to_string());
+        let body = one_line(&body).map_err(unreadable)?;
+        let message = peek(&body).map_err(unreadable)?;
         match headers::kind(self.headers, &message)? {
             Kind::Stateless => self.post_alone(&body, &message).await,
             Kind::OfSession => self.post_in_session(&body, &message).await,
