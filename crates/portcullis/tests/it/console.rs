@@ -25,7 +25,7 @@ fn port_of(daemon: &mut Child) -> u16 {
 async fn a_held_call_of_an_mcp_client_is_granted_from_the_page_and_executes_once() {
     let Some(stage) = Stage::set("filesystem") else { return };
     stage.add("policies/supervised.toml", SUPERVISED);
-    stage.set_main("approval_wait_s = 25");
+    stage.set_main("approval_wait_s = 60");
     let bundle = stage.bundle().display().to_string();
     let mut daemon = stage.portcullis(&["serve", "--bundle", &bundle, "--console", "127.0.0.1:0"]);
     let mut daemon = daemon.stderr(Stdio::piped()).spawn().unwrap();

@@ -169,16 +169,30 @@ impl Browser {
         self.post("/url", json!({"url": url})).await.unwrap();
     }
 
+    /// Presses an element; one that the page draws again meanwhile is looked for again.
     pub(crate) async fn press(&self, selector: &str) {
-        let found = self.find(selector).await;
-        let pressed = self.post(&format!("/element/{found}/click"), json!({})).await;
-        pressed.unwrap_or_else(|error| panic!("{selector}: {error}"));
+        let since = Instant::now();
+        loop {
+            let found = self.find(selector).await;
+            match self.post(&format!("/element/{found}/click"), json!({})).await {
+                Ok(_) => return,
+                Err(error) if was_drawn_again(&error) && since.elapsed() < PATIENCE => {}
+                Err(error) => panic!("{selector}: {error}"),
+            }
+        }
     }
 
     pub(crate) async fn write(&self, selector: &str, text: &str) {
+        let since = Instant::now();
+        while let Err(error) = self.try_to_write(selector, text).await {
+            assert!(was_drawn_again(&error) && since.elapsed() < PATIENCE, "{selector}: {error}");
+        }
+    }
+
+    async fn try_to_write(&self, selector: &str, text: &str) -> Result<(), String> {
         let found = self.find(selector).await;
-        self.post(&format!("/element/{found}/clear"), json!({})).await.unwrap();
-        self.post(&format!("/element/{found}/value"), json!({"text": text})).await.unwrap();
+        self.post(&format!("/element/{found}/clear"), json!({})).await?;
+        self.post(&format!("/element/{found}/value"), json!({"text": text})).await.map(drop)
     }
 
     /// Chooses a file of this machine for a field.
@@ -284,6 +298,11 @@ impl Drop for Browser {
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }
+}
+
+/// Whether an element left the page between finding and using it: then nothing was done to it.
+fn was_drawn_again(error: &str) -> bool {
+    error.starts_with("\"stale element reference\"")
 }
 
 fn port_of(driver: &mut Child) -> u16 {
