@@ -59,6 +59,11 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     }
 }
 
+/// The targets that this machine does not run by itself.
+pub(crate) fn foreign_targets() -> impl Iterator<Item = &'static str> {
+    TARGETS.into_iter().filter(|target| *target != Target::usual()).map(|target| target.triple)
+}
+
 fn named(triple: &str) -> Result<Target> {
     let known = TARGETS.map(|target| target.triple).join(" and ");
     let target = TARGETS.into_iter().find(|target| target.triple == triple);

@@ -98,12 +98,16 @@ fn steps(long: bool) -> Vec<Step> {
         steps.push(one("release", "cargo xtask package --check --release", || {
             package::run(&["--check", "--release"])
         }));
+        steps.extend(package::foreign_targets().map(|triple| {
+            let repeat = format!("cargo xtask package --check --target {triple}");
+            one("other machine", &repeat, move || package::run(&["--check", "--target", triple]))
+        }));
         steps.push(one("mutants", "cargo xtask mutants", || mutants::run(None)));
     }
     steps
 }
 
-fn one(name: &'static str, repeat: &str, work: fn() -> Result<()>) -> Step {
+fn one(name: &'static str, repeat: &str, work: impl FnOnce() -> Result<()> + 'static) -> Step {
     let counted = move || {
         let outcome = work();
         (Count { passed: outcome.is_ok().into(), failed: outcome.is_err().into() }, outcome)
