@@ -46,7 +46,8 @@ usage: cargo xtask COMMAND
   dogwood         decisions under rules about the past beside Dogwood's own engine, for docs/benchmarks.md
   engine          hold the engine of guard programs to the rules and run its tests
   engine DIR      build it and put it into DIR, beside a `portcullis` that was built there
-  peers           install the MCP servers and the client that the integration tests talk to, into .peers/
+  peers [--all]   install the MCP servers, the clients and the coding agents that the integration tests talk to, into
+                  .peers/; with --all also the agents that only the long tests run
   programs        install strace and Go, which some tests want, on a Debian machine of continuous integration (root,
                   CI=true); elsewhere say which tests will be skipped
   fuzz [TARGET]   ten million inputs for every parser, or for one; --smoke for the short run of the suite
@@ -90,6 +91,7 @@ fn main() -> ExitCode {
         ["engine"] => engine::check(),
         ["engine", folder] => engine::put_into(Path::new(folder)),
         ["peers"] => peers::install(),
+        ["peers", "--all"] => peers::install_all(),
         ["programs"] => programs::install(),
         ["fuzz"] => fuzz::long(None),
         ["fuzz", "--smoke"] => fuzz::smoke(),

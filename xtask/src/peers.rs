@@ -1,4 +1,5 @@
-//! `cargo xtask peers`: the MCP servers and the client, written by others, that the integration tests talk to.
+//! `cargo xtask peers`: the MCP servers, the clients and the coding agents, written by others, that the integration tests
+//! talk to.
 //!
 //! `peers/` holds the exact versions (npm's lock file, pip's requirements); `.peers/`, ignored by git, what is
 //! installed. Nothing outside of the repository is touched, with one exception: a Debian machine that runs us as root
@@ -19,6 +20,10 @@ const PYTHON_MINOR_MIN: u32 = 10;
 
 /// What decides whether the installation is up to date.
 const MANIFESTS: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
+/// Coding agents, each folder with a stamp of its own.
+const AGENTS: &str = "agents";
+/// Those that are large programs.
+const AGENTS_NATIVE: &str = "agents-native";
 
 /// The Python of the installation.
 fn python() -> PathBuf {
@@ -36,18 +41,46 @@ pub(crate) fn install() -> Result<()> {
     let wanted = wanted(&manifests)?;
     if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         println!("peers: everything in peers/ is installed in .peers/ already");
-        return Ok(());
+        return agents(AGENTS);
     }
     // From here to the new stamp, what is there counts as nothing.
     if stamp.exists() {
         doing("remove the stamp of the last installation", fs::remove_file(&stamp))?;
     }
     require()?;
-    npm(&manifests, &target.join("npm"))?;
+    npm(&manifests, &target.join("npm"), &["ci"])?;
     pip(&manifests, &target.join("python"))?;
     doing("write `.peers/stamp`", fs::write(&stamp, wanted))?;
+    agents(AGENTS)?;
     println!("peers: done; remove .peers/ to undo");
     Ok(())
+}
+
+/// Installs the agents that only the long tests run as well.
+///
+/// # Errors
+/// As [`install`].
+pub(crate) fn install_all() -> Result<()> {
+    install()?;
+    agents(AGENTS_NATIVE)
+}
+
+/// Installs the coding agents of a folder of `peers/`.
+fn agents(folder: &str) -> Result<()> {
+    let (manifests, target) = (root().join("peers").join(folder), root().join(".peers").join(folder));
+    let lock = manifests.join("package-lock.json");
+    let wanted = doing(&format!("read `{}`", lock.display()), fs::read_to_string(&lock))?;
+    let stamp = target.join("stamp");
+    if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        return Ok(());
+    }
+    if stamp.exists() {
+        doing("remove the stamp of the last installation", fs::remove_file(&stamp))?;
+    }
+    // Not `ci`: some optional dependencies of Qwen Code for other machines are not in every registry, so they are missing
+    // in the lock file too.
+    npm(&manifests, &target, &["install", "--no-save"])?;
+    doing(&format!("write `{}`", stamp.display()), fs::write(&stamp, wanted))
 }
 
 /// The scripts' own tests, against the servers alone.
@@ -63,14 +96,19 @@ fn wanted(manifests: &Path) -> Result<String> {
     Ok(text)
 }
 
-fn npm(manifests: &Path, target: &Path) -> Result<()> {
-    println!("peers: installing the servers of peers/package.json into .peers/npm (npm ci)");
-    doing("make `.peers/npm`", fs::create_dir_all(target))?;
+fn npm(manifests: &Path, target: &Path, how: &[&str]) -> Result<()> {
+    println!("peers: installing {} into {} with npm", manifests.display(), target.display());
+    doing(&format!("make `{}`", target.display()), fs::create_dir_all(target))?;
     for name in ["package.json", "package-lock.json"] {
-        doing(&format!("copy `peers/{name}`"), fs::copy(manifests.join(name), target.join(name)))?;
+        let from = manifests.join(name);
+        doing(&format!("copy `{}`", from.display()), fs::copy(&from, target.join(name)))?;
     }
     // No package's own script runs at installation: none of these needs one.
-    Program::new("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(target).run()
+    Program::new("npm")
+        .args(how)
+        .args(["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
+        .current_dir(target)
+        .run()
 }
 
 fn pip(manifests: &Path, target: &Path) -> Result<()> {

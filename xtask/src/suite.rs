@@ -78,7 +78,11 @@ fn steps(long: bool) -> Vec<Step> {
         one("tidy", "cargo xtask tidy", tidy::run),
         program("clippy", clippy),
         one("engine", "cargo xtask engine", engine::check),
-        one("peers", "cargo xtask peers", peers::install),
+        if long {
+            one("peers", "cargo xtask peers --all", peers::install_all)
+        } else {
+            one("peers", "cargo xtask peers", peers::install)
+        },
         program("peer scripts", peers::self_test),
         one("programs", "cargo xtask programs", programs::install),
         Step {

@@ -8,6 +8,7 @@ mod bundle;
 mod contained;
 mod day;
 mod programs;
+mod real;
 mod stop;
 
 use std::fs;

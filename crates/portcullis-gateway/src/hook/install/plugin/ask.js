@@ -4,6 +4,19 @@ import { spawn } from "node:child_process";
 const COMMAND = "@COMMAND@";
 // Longer than the program takes.
 const TIMEOUT_MS = 60_000;
+// What an answer may say.
+const ANSWERED = new Set(["arguments", "decision", "reason", "shown", "withheld"]);
+
+// The program's answer. One that says anything else is not understood, and must not be taken for a permission.
+function understood(text) {
+  const answer = JSON.parse(text);
+  if (answer === null || typeof answer !== "object" || Array.isArray(answer)) {
+    throw new Error("it is no object");
+  }
+  const unheard = Object.keys(answer).find((name) => !ANSWERED.has(name));
+  if (unheard !== undefined) throw new Error(`it has \`${unheard}\``);
+  return answer;
+}
 
 // Starts the program with one event; its answer.
 function ask(event) {
@@ -30,9 +43,9 @@ function ask(event) {
         return;
       }
       try {
-        resolve(JSON.parse(Buffer.concat(out).toString()));
+        resolve(understood(Buffer.concat(out).toString()));
       } catch (error) {
-        reject(new Error(`portcullis: its answer cannot be read: ${error.message}`));
+        reject(new Error(`portcullis: its answer is not understood: ${error.message}`));
       }
     });
     child.stdin.end(JSON.stringify(event));
