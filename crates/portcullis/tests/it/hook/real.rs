@@ -95,7 +95,11 @@ impl Stage {
         for (file, _) in self.agent.files {
             command.arg("--fill").arg(self.path("user").join(file));
         }
-        command.arg("--").args(self.agent.command).current_dir(self.path("shop"));
+        command
+            .arg("--")
+            .args(self.agent.command)
+            .current_dir(self.path("shop"))
+            .env("PWD", self.path("shop"));
         let found = std::env::var("PATH").unwrap();
         let folders = [
             project().join(".peers/npm/node_modules/.bin"),

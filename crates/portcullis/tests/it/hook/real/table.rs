@@ -197,7 +197,7 @@ pub(super) const AGENTS: [Agent; 7] = [
         )],
         install: &[],
         settings: "shop/.opencode/plugins/portcullis.js",
-        variables: &[],
+        variables: &[("OPENCODE_DISABLE_MODELS_FETCH", "1"), ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1")],
         command: &["opencode", "run", PROMPT],
         closes: false,
         ends_at_denial: false,
