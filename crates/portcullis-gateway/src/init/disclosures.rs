@@ -28,6 +28,8 @@ const TURNS: [&str; 16] = [
     "redacted",
     "if",
 ];
+/// Words shortly before a verb that say that the tool does not do that.
+const DENIES: [&str; 5] = ["not", "never", "cannot", "doesn", "don"];
 /// What opens doors, by one word.
 const THINGS: [&str; 13] = [
     "secret",
@@ -83,7 +85,12 @@ pub(super) fn raise(tool: &ListedTool, inferred: &mut Inferred) -> Option<String
 fn said(description: &str) -> Option<String> {
     let sentences = description.split(". ").flat_map(|part| part.split(['\n', ';', '!', '?']));
     sentences.map(words).find_map(|words| {
-        let from = words.iter().position(|word| GIVES.contains(&stem(word)))?;
+        let denied = |at: usize| {
+            let before = words.get(at.saturating_sub(2)..at).unwrap_or_default();
+            before.iter().any(|word| DENIES.contains(&word.as_str()))
+        };
+        let gives = |(at, word): (usize, &String)| GIVES.contains(&stem(word)) && !denied(at);
+        let from = words.iter().enumerate().position(gives)?;
         let rest = words.get(from + 1..)?;
         let until = rest.iter().position(|word| TURNS.contains(&word.as_str())).unwrap_or(rest.len());
         thing(rest.get(..until)?, &[])

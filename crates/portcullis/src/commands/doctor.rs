@@ -207,7 +207,7 @@ fn credential(home: &Home, kind: CredentialKind) -> Check {
                         "{APPROVER_TOKEN_VARIABLE} names that file: correct it, or unset it for the token of the state folder"
                     ))
                 }
-                _ if home.ledger().exists() => {
+                _ if is_held(home) => {
                     let detail = format!("{} is gone", path.display());
                     Check::new(name, Health::Fail, detail)
                         .remedy("put it back, or end the daemon: the next one makes another")
@@ -360,11 +360,14 @@ fn daemon(home: &Home, digest: Option<Digest>) -> Result<Check, Failure> {
     })
 }
 
+/// Whether a daemon holds the folder.
+fn is_held(home: &Home) -> bool {
+    fs::File::open(home.lock()).is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
+}
+
 /// Which bundle the daemon will serve once it is needed.
 fn not_running(home: &Home) -> Check {
-    let held = fs::File::open(home.lock())
-        .is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)));
-    if held {
+    if is_held(home) {
         let process = fs::read_to_string(home.pid()).unwrap_or_default();
         let detail = format!("process {} holds the folder, and its socket is gone", process.trim());
         return Check::new("daemon", Health::Fail, detail)

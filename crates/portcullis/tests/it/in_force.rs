@@ -97,3 +97,25 @@ fn advice_keeps_the_state_folder_that_was_named() {
     let without = state.run(&["upstream", "status", "files"]);
     assert!(without.stderr.contains("`portcullis upstream login"), "{}", without.stderr);
 }
+
+#[test]
+fn the_doctor_tries_the_issuers_and_counts_runs_under_another_bundle() {
+    let (state, own) = (State::new(), bundle_copy());
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let toml = own.path().join("portcullis.toml");
+    let mut text = fs::read_to_string(&toml).unwrap();
+    text.push_str(&format!(
+        "\n[oauth]\nresource = \"http://127.0.0.1:7777/mcp\"\n[[oauth.issuer]]\nurl = \"http://{nobody}\"\n"
+    ));
+    fs::write(&toml, text).unwrap();
+    fs::create_dir_all(state.home()).unwrap();
+    fs::write(state.home().join("bundle.path"), format!("{}\n", own.path().display())).unwrap();
+    let runtime = crate::daemon::runtime();
+    let other = bundle_copy();
+    let _run = runtime.block_on(crate::daemon::open_under(&state, other.path()));
+    let doctor = state.run(&["doctor"]).stdout;
+    assert!(doctor.contains(&format!("warn  issuers         `http://{nobody}`: ")), "{doctor}");
+    assert!(doctor.contains("1 live run under another bundle ("), "{doctor}");
+    let missing = state.run(&["doctor", "--bundle", "no/such/folder"]).stdout;
+    assert!(!missing.contains("policy test --bundle no/such/folder"), "{missing}");
+}

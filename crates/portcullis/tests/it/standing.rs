@@ -114,6 +114,7 @@ fn an_approval_whose_run_has_ended_says_so() {
         panic!()
     };
     let approval = held.judged.approval.unwrap().to_string();
+    runtime.block_on(run.close()).unwrap();
     drop(run);
     state.until_closed();
     let shown = state.run(&["approvals", "show", &approval]);
@@ -160,6 +161,7 @@ fn what_cannot_be_undone_is_not_done_unseen() {
     let runtime = runtime();
     let run = runtime.block_on(open(&state));
     let id = run.id().to_string();
+    runtime.block_on(run.close()).unwrap();
     drop(run);
     state.until_closed();
     let refused = state.run(&["erase", &id]);
