@@ -21,7 +21,7 @@ pub mod init;
 mod kept;
 pub mod mcp;
 pub mod monitor;
-mod oauth;
+pub mod oauth;
 mod origin;
 pub mod request_text;
 mod sentence;

@@ -11,6 +11,10 @@ use crate::api::{ApprovalInfo, Before, Wanted};
 /// The fewest digits of the digest of what was shown by which a grant may name it.
 pub const SHOWN_DIGITS_MIN: usize = 12;
 
+/// Why a request expired though there was time left.
+pub(crate) const RUN_ENDED: &str = "its run has ended, and with it what waited there: the client's session was closed, or \
+the daemon was ended; if the agent makes the call again, it waits again";
+
 /// The names and texts of all that there is to say about a request, in the order of importance for a decision.
 #[must_use]
 pub fn fields(approval: &ApprovalInfo) -> Vec<(&'static str, String)> {
@@ -42,6 +46,7 @@ pub fn fields(approval: &ApprovalInfo) -> Vec<(&'static str, String)> {
         ("has seen", labels.join(", ")),
         ("requested", seconds(approval.requested_at)),
         ("expires", approval.expires_at.map(seconds).unwrap_or_default()),
+        ("ended", if approval.run_ended { RUN_ENDED.to_owned() } else { String::new() }),
         ("requires", approval.wanted.as_ref().map(required).unwrap_or_default()),
         ("decided", approval.decided_at.map(seconds).unwrap_or_default()),
         ("by", given(&approval.decided_by)),

@@ -17,12 +17,16 @@ pub const TOKEN_BYTES_MAX: usize = 4096;
 pub const SOCKET_PATH_BYTES_MAX: usize = 100;
 
 /// The folder given, else `$PORTCULLIS_HOME`, else `$XDG_STATE_HOME/portcullis`, else `~/.local/state/portcullis`, or
-/// `None` if none of these is set. Nothing is created.
+/// `None` if none of these is set. Of the last two a relative path counts as not set: it would name another folder in
+/// each directory. Nothing is created.
 #[must_use]
 pub fn state_folder(given: Option<&Path>) -> Option<PathBuf> {
     let from = |name: &str, below: &str| {
         let value: OsString = env::var_os(name).filter(|value| !value.is_empty())?;
         let base = PathBuf::from(value);
+        if base.is_relative() && !below.is_empty() {
+            return None;
+        }
         // Joining nothing would leave a slash at the end.
         Some(if below.is_empty() { base } else { base.join(below) })
     };

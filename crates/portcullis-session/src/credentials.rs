@@ -19,6 +19,11 @@ pub const AGENT_FILE: &str = "agent.token";
 pub const APPROVER_FILE: &str = "approver.token";
 /// Longest token that is accepted, in bytes.
 const TOKEN_BYTES_MAX: u64 = 512;
+/// How the tokens that are made here begin, by what they entitle to.
+const AGENT_PREFIX: &str = "pcag_";
+const APPROVER_PREFIX: &str = "pcap_";
+/// Digits after that.
+const TOKEN_HEX_DIGITS: usize = 64;
 
 /// Why the credentials cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +47,16 @@ pub enum CredentialError {
     /// The file holds no token.
     #[error("the credential `{}` holds no token; delete the file, and a new one is created", .0.display())]
     Empty(PathBuf),
+    /// The file holds something else than a token that was made here.
+    #[error(
+        "the credential `{}` holds no token that was made here ({prefix} and {TOKEN_HEX_DIGITS} hex digits): put it back as it was, or remove the file to have another made, which everybody who has a copy of the old one then needs", path.display()
+    )]
+    Other {
+        /// Where.
+        path: PathBuf,
+        /// How such a token begins.
+        prefix: &'static str,
+    },
     /// No random bytes.
     #[error("cannot create a token: {0}")]
     NoRandomness(getrandom::Error),
@@ -82,8 +97,8 @@ impl Credentials {
             .create(folder)
             .map_err(|source| CredentialError::Io { path: folder.to_owned(), source })?;
         Ok(Self {
-            agent_sha256: sha256_hex(&read_or_create(&folder.join(AGENT_FILE), "pcag_")?),
-            approver_sha256: sha256_hex(&read_or_create(&folder.join(APPROVER_FILE), "pcap_")?),
+            agent_sha256: sha256_hex(&read_or_create(&folder.join(AGENT_FILE), AGENT_PREFIX)?),
+            approver_sha256: sha256_hex(&read_or_create(&folder.join(APPROVER_FILE), APPROVER_PREFIX)?),
         })
     }
 
@@ -141,9 +156,33 @@ pub fn read_token(path: &Path) -> Result<String, CredentialError> {
     }
 }
 
-fn read_or_create(path: &Path, prefix: &str) -> Result<String, CredentialError> {
+/// The token in a file that the daemon made, as it made it: what somebody else could have written there is none.
+///
+/// # Errors
+/// [`CredentialError`].
+pub fn read_made_token(path: &Path, kind: CredentialKind) -> Result<String, CredentialError> {
+    read_made(
+        path,
+        match kind {
+            CredentialKind::Agent => AGENT_PREFIX,
+            CredentialKind::Approver => APPROVER_PREFIX,
+        },
+    )
+}
+
+fn read_made(path: &Path, prefix: &'static str) -> Result<String, CredentialError> {
+    let token = read_token(path)?;
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let is_made = |hex: &str| hex.len() == TOKEN_HEX_DIGITS && hex.bytes().all(is_digit);
+    match token.strip_prefix(prefix).is_some_and(is_made) {
+        true => Ok(token),
+        false => Err(CredentialError::Other { path: path.to_owned(), prefix }),
+    }
+}
+
+fn read_or_create(path: &Path, prefix: &'static str) -> Result<String, CredentialError> {
     let failed = |source| CredentialError::Io { path: path.to_owned(), source };
-    match read_token(path) {
+    match read_made(path, prefix) {
         Err(CredentialError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
         result => return result,
     }
@@ -165,7 +204,7 @@ fn read_or_create(path: &Path, prefix: &str) -> Result<String, CredentialError> 
     fs::remove_file(&aside).map_err(failed)?;
     match linked {
         Ok(()) => Ok(token),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_token(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_made(path, prefix),
         Err(error) => Err(failed(error)),
     }
 }
@@ -221,6 +260,16 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         fs::write(&path, "\n").unwrap();
         assert!(matches!(Credentials::load_or_create(folder.path()), Err(CredentialError::Empty(_))));
+        // Nor is what anybody could guess a token, or the token of the other kind.
+        let approver = credentials_approver(folder.path());
+        for other in ["wrong", "pcag_", &"0".repeat(64), &format!("pcag_{}", "g".repeat(64)), &approver] {
+            fs::write(&path, other).unwrap();
+            let refused = Credentials::load_or_create(folder.path()).map(drop).unwrap_err().to_string();
+            assert!(
+                refused.contains("remove the file") && refused.contains(AGENT_FILE),
+                "{other}: {refused}"
+            );
+        }
     }
 
     #[test]

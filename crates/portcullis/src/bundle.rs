@@ -1,23 +1,38 @@
 //! Opens the bundle that a command works with.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portcullis_core::bundle::{Bundle, Diagnostic, nearest};
+use portcullis_gateway::home_bundle;
 use portcullis_session::bundle_dir::{self, BundleError};
 use portcullis_session::{policy, shipped};
 
+use crate::cli::Global;
 use crate::failure::Failure;
+use crate::out::{FAINT, clean_line};
+
+/// The files of a bundle that is compiled in.
+type Shipped = fn() -> BTreeMap<String, Vec<u8>>;
 
 /// Shows the mistakes of a bundle that is named for later use.
 pub(crate) fn check_folder(folder: &Path) -> Result<(), Failure> {
-    BundleArg { bundle: Some(folder.to_owned()) }.open().map(drop)
+    open(folder).map(drop)
 }
 
-/// `--bundle`, the same for every command.
+/// `--bundle`, the same for every command but `eval`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct BundleArg {
+    /// Folder of the bundle; if left out, the one in force in the state folder
+    #[arg(long, value_name = "DIR")]
+    bundle: Option<PathBuf>,
+}
+
+/// `--bundle` of a suite, whose figures must not depend on a state folder.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct SuiteBundleArg {
     /// Folder of the bundle; the shipped bundle if left out
     #[arg(long, value_name = "DIR")]
     bundle: Option<PathBuf>,
@@ -38,6 +53,11 @@ impl Opened {
     pub(crate) fn path(&self, file: &str) -> String {
         shown_path(self.folder.as_deref(), file)
     }
+
+    /// Its folder, or `None` for a bundle that ships.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
 }
 
 fn shown_path(folder: Option<&Path>, file: &str) -> String {
@@ -53,26 +73,65 @@ impl BundleArg {
         self.bundle.as_deref()
     }
 
-    /// Reads and loads it.
-    pub(crate) fn open(&self) -> Result<Opened, Failure> {
-        self.open_or(shipped::default_bundle)
+    /// Reads and loads the bundle that is given; otherwise the one in force in the state folder, which is said first.
+    pub(crate) fn open(&self, global: &Global) -> Result<Opened, Failure> {
+        self.open_or(global, "the shipped one", shipped::default_bundle)
     }
 
-    /// The same with another bundle in place of the shipped one.
-    pub(crate) fn open_or(&self, shipped: fn() -> BTreeMap<String, Vec<u8>>) -> Result<Opened, Failure> {
+    /// The same with another bundle where none was chosen for the state folder.
+    pub(crate) fn open_or(&self, global: &Global, named: &str, shipped: Shipped) -> Result<Opened, Failure> {
+        if let Some(folder) = &self.bundle {
+            return open(folder);
+        }
+        let chosen = in_force(global)?;
+        say_which(chosen.as_deref(), named, global);
+        let opened = open_in(chosen.clone(), shipped);
+        match (opened, chosen) {
+            (Err(failure), Some(_)) => Err(failure.help(
+                "it is the bundle in force in the state folder: mend it, set another with `portcullis serve --bundle \
+                 DIR`, or give this command one with --bundle",
+            )),
+            (opened, _) => opened,
+        }
+    }
+}
+
+impl SuiteBundleArg {
+    /// Reads and loads the bundle that is given, or the one that ships for a suite.
+    pub(crate) fn open_or(&self, shipped: Shipped) -> Result<Opened, Failure> {
         open_in(self.bundle.clone(), shipped)
     }
 
     /// As [`Self::open_or`], with one more file.
-    pub(crate) fn open_with(
-        &self,
-        shipped: fn() -> BTreeMap<String, Vec<u8>>,
-        path: &str,
-        text: String,
-    ) -> Result<Opened, Failure> {
+    pub(crate) fn open_with(&self, shipped: Shipped, path: &str, text: String) -> Result<Opened, Failure> {
         let files = files_in(self.bundle.as_deref(), shipped)?;
         load(self.bundle.clone(), [(path.to_owned(), text.into_bytes())].into_iter().chain(files).collect())
     }
+}
+
+/// The folder of the bundle with which the state folder is served, or `None` for the one that ships.
+pub(crate) fn in_force(global: &Global) -> Result<Option<PathBuf>, Failure> {
+    match (global.home(), global.home_given()) {
+        (Ok(home), _) => home_bundle::chosen(&home).map_err(Failure::unreadable),
+        (Err(failure), Ok(Some(_)) | Err(_)) => Err(failure),
+        // Where there can be no state folder, nobody chose a bundle for it.
+        (Err(_), Ok(None)) => Ok(None),
+    }
+}
+
+/// Names the bundle that was not named. On standard error, since the output may be for a program.
+fn say_which(chosen: Option<&Path>, shipped: &str, global: &Global) {
+    if global.json {
+        return;
+    }
+    let which = match chosen {
+        Some(folder) => {
+            format!("{}, in force in the state folder", clean_line(&folder.display().to_string()))
+        }
+        None => shipped.to_owned(),
+    };
+    // Who closed standard error does not want to know.
+    let _unsaid = writeln!(anstream::stderr(), "{FAINT}bundle: {which}{FAINT:#}");
 }
 
 /// Reads and loads the bundle in a folder.
@@ -80,15 +139,17 @@ pub(crate) fn open(folder: &Path) -> Result<Opened, Failure> {
     open_in(Some(folder.to_owned()), shipped::default_bundle)
 }
 
-fn open_in(folder: Option<PathBuf>, shipped: fn() -> BTreeMap<String, Vec<u8>>) -> Result<Opened, Failure> {
+/// Loads the bundle that ships.
+pub(crate) fn open_shipped() -> Result<Opened, Failure> {
+    open_in(None, shipped::default_bundle)
+}
+
+fn open_in(folder: Option<PathBuf>, shipped: Shipped) -> Result<Opened, Failure> {
     let files = files_in(folder.as_deref(), shipped)?;
     load(folder, files)
 }
 
-fn files_in(
-    folder: Option<&Path>,
-    shipped: fn() -> BTreeMap<String, Vec<u8>>,
-) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
+fn files_in(folder: Option<&Path>, shipped: Shipped) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
     match folder {
         None => Ok(shipped()),
         Some(folder) => bundle_dir::read_files(folder).map_err(|error| not_a_folder(folder, &error)),
@@ -138,7 +199,7 @@ fn not_a_folder(folder: &Path, error: &BundleError) -> Failure {
     if folder.join("portcullis.toml").exists() {
         return failure;
     }
-    failure.help("--bundle takes a folder with a `portcullis.toml`; omit it to use the shipped bundle")
+    failure.help("a bundle is a folder with a `portcullis.toml`; `portcullis init` drafts one")
 }
 
 /// Holds a policy's name against the bundle.

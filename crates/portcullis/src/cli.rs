@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use portcullis_gateway::home::Home;
 use portcullis_gateway::hook::BLOCKED;
 
+use crate::advice::keep_home;
 use crate::commands::{
     approvals, backup, bench, calibrate, check, completions, console, contract, demo, demo_server, doctor,
     erase, eval, export, facts, freeze, fsck, governance, hammer, hook, init, log, manual, mcp, monitor,
@@ -96,6 +97,14 @@ pub(crate) struct Global {
 }
 
 impl Global {
+    /// What was said before the command; one that `speaks` a protocol prints nothing else.
+    fn of(args: GlobalArgs, speaks: bool) -> Self {
+        if let Some(home) = &args.home {
+            keep_home(home);
+        }
+        Self { json: args.json == Json::Lines && !speaks, home: args.home }
+    }
+
     /// The state folder.
     pub(crate) fn home(&self) -> Result<Home, Failure> {
         Home::resolve(self.home.as_deref()).map_err(Failure::unreadable)
@@ -189,7 +198,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Work(args) => args.speaks(),
         _ => false,
     };
-    let global = Global { json: cli.global.json == Json::Lines && !speaks, home: cli.global.home };
+    let global = Global::of(cli.global, speaks);
     let done = match cli.command {
         Command::Init(args) => init::run(&args, &global),
         Command::Mcp(args) => mcp::run(&args, &global),

@@ -4,7 +4,7 @@
 pub(crate) const YES: u8 = 0;
 /// No: denied, invalid, failed.
 pub(crate) const NO: u8 = 1;
-/// Incomplete or blocked: held for a person, not anchored, nothing to judge, or the output was cut off.
+/// Incomplete or blocked: held for a person, not anchored, or nothing to judge.
 pub(crate) const INCOMPLETE: u8 = 2;
 /// Something could not be read, started or written.
 pub(crate) const UNREADABLE: u8 = 3;

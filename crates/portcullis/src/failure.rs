@@ -9,6 +9,7 @@ use anstyle::{AnsiColor, Style};
 use portcullis_core::bundle::Diagnostic;
 use serde_json::json;
 
+use crate::advice::advice;
 use crate::exit;
 use crate::out::clean;
 
@@ -20,7 +21,7 @@ const DIAGNOSTICS_SHOWN_MAX: usize = 20;
 pub(crate) enum Failure {
     /// Something to tell.
     Told(Box<Told>),
-    /// Whoever read the output went away: nobody is left to tell.
+    /// Whoever read the output went away, and nothing else was to be done: nobody is left to tell.
     OutputClosed,
 }
 
@@ -104,6 +105,19 @@ impl Failure {
         }
     }
 
+    /// What to do next.
+    pub(crate) fn help_text(&self) -> Option<&str> {
+        match self {
+            Self::Told(told) => told.help.as_deref(),
+            Self::OutputClosed => None,
+        }
+    }
+
+    /// Whether it shows places in files.
+    pub(crate) fn has_places(&self) -> bool {
+        matches!(self, Self::Told(told) if !told.diagnostics.is_empty())
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Told)) -> Self {
         if let Self::Told(told) = &mut self {
             change(told);
@@ -113,7 +127,8 @@ impl Failure {
 
     /// Tells it, on standard error for people and on standard output for programs; the exit code.
     pub(crate) fn tell(&self, as_json: bool) -> u8 {
-        let Self::Told(told) = self else { return exit::INCOMPLETE };
+        // Whoever looked at the first lines has seen enough.
+        let Self::Told(told) = self else { return exit::YES };
         // When even this cannot be written, the exit code has to say it.
         let _unwritten = if as_json { told.as_json() } else { told.for_people() };
         told.exit
@@ -142,7 +157,8 @@ impl Told {
                 })
             })
             .collect();
-        let mut error = json!({"code": self.code, "message": self.message, "help": self.help});
+        let help = self.help.as_deref().map(advice);
+        let mut error = json!({"code": self.code, "message": advice(&self.message), "help": help});
         if let (false, Some(error)) = (diagnostics.is_empty(), error.as_object_mut()) {
             error.insert("diagnostics".to_owned(), diagnostics.into());
         }
@@ -162,9 +178,9 @@ impl Told {
         }
         let error = Style::new().bold().fg_color(Some(AnsiColor::BrightRed.into()));
         let help = Style::new().bold().fg_color(Some(AnsiColor::BrightCyan.into()));
-        writeln!(out, "{error}error{error:#}: {}", clean(&self.message))?;
+        writeln!(out, "{error}error{error:#}: {}", clean(&advice(&self.message)))?;
         if let Some(text) = &self.help {
-            writeln!(out, "{help}help{help:#}: {}", clean(text))?;
+            writeln!(out, "{help}help{help:#}: {}", clean(&advice(text)))?;
         }
         Ok(())
     }

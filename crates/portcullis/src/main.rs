@@ -3,7 +3,9 @@
 //! Each command has a file under `commands/`. It returns an exit code or a [`failure::Failure`]; what it
 //! prints goes through [`out::Out`]. Exit codes are the same everywhere: see [`exit`].
 
+mod advice;
 mod archive;
+mod ask;
 mod bundle;
 mod cli;
 mod commands;

@@ -10,44 +10,74 @@ use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use serde::Serialize;
 
+use crate::advice::advice;
 use crate::failure::Failure;
 
-/// Standard output of one command.
+/// Standard output of one command. Once nobody reads it any more, as after `| head`, what is written is dropped: that is
+/// no error, and the command still ends with its own exit code.
 pub(crate) struct Out {
     to: BufWriter<anstream::AutoStream<StdoutLock<'static>>>,
+    closed: bool,
 }
 
 impl Out {
     /// Locks standard output.
     pub(crate) fn new() -> Self {
-        Self { to: BufWriter::new(anstream::stdout().lock()) }
+        Self { to: BufWriter::new(anstream::stdout().lock()), closed: false }
+    }
+
+    fn write(
+        &mut self,
+        write: impl FnOnce(&mut BufWriter<anstream::AutoStream<StdoutLock<'static>>>) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        if self.closed {
+            return Ok(());
+        }
+        match write(&mut self.to) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.closed = true,
+            written => written?,
+        }
+        Ok(())
     }
 
     /// One line for people.
     pub(crate) fn line(&mut self, line: fmt::Arguments<'_>) -> Result<(), Failure> {
-        Ok(writeln!(self.to, "{line}")?)
+        self.write(|to| writeln!(to, "{line}"))
+    }
+
+    /// One line that names commands as the next step.
+    pub(crate) fn next_step(&mut self, line: fmt::Arguments<'_>) -> Result<(), Failure> {
+        self.line(format_args!("{}", advice(&line.to_string())))
     }
 
     /// One line for programs, and for people who look at it: what cannot be seen is escaped.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        write_json(&mut self.to, value).map_err(io::Error::from)?;
-        Ok(self.to.write_all(b"\n")?)
+        self.write(|to| {
+            write_json(&mut *to, value).map_err(io::Error::from)?;
+            to.write_all(b"\n")
+        })
     }
 
     /// A line of somebody else's, byte for byte.
     pub(crate) fn verbatim(&mut self, line: &[u8]) -> Result<(), Failure> {
-        self.to.write_all(line)?;
-        Ok(self.to.write_all(b"\n")?)
+        self.write(|to| {
+            to.write_all(line)?;
+            to.write_all(b"\n")
+        })
     }
 
-    /// Hands over what is buffered so far.
+    /// Hands over what is buffered so far, for a command that goes on as long as somebody reads.
+    ///
+    /// # Errors
+    /// [`Failure::OutputClosed`] once nobody does.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
-        Ok(self.to.flush()?)
+        self.write(|to| to.flush())?;
+        if self.closed { Err(Failure::OutputClosed) } else { Ok(()) }
     }
 
     /// Hands over what is buffered. Without it a failure to write could be lost.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
-        Ok(self.to.flush()?)
+        self.write(|to| to.flush())
     }
 }
 

@@ -114,6 +114,9 @@ pub struct ApprovalInfo {
     /// When it was decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
+    /// It expired and its run has ended, which ends what waits in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub run_ended: bool,
     /// Who decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,

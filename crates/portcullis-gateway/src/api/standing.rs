@@ -38,6 +38,12 @@ pub struct Health {
     /// The folder of its bundle, or `None` for the shipped one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle_folder: Option<String>,
+    /// The TCP address on which it listens besides the socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<String>,
+    /// The address on which it serves the console.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub console: Option<String>,
     /// Digest of all that judges: bundle, what is compiled in, and engine.
     #[serde(default)]
     pub configuration: Option<Digest>,

@@ -49,6 +49,16 @@ pub enum ClientError {
         /// Why.
         why: String,
     },
+    /// The token cannot be read any more.
+    #[error(
+        "cannot read the credential `{}`: {why}; the daemon that runs knows its token: put the file back, or end the daemon, and the next one makes a token where none is", path.display()
+    )]
+    CredentialGone {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// The daemon said no.
     #[error("{message}")]
     Refused {

@@ -15,6 +15,7 @@ mod start;
 mod tests;
 
 use std::fs;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -461,7 +462,7 @@ impl Client {
             *self.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         let body = self.pool.finish(response.into_body(), connection, ANSWER_BYTES_MAX).await?;
-        Err(refused(status, &body))
+        Err(unknown_token(refused(status, &body), &self.home.token(self.credential)))
     }
 
     fn token(&self) -> Result<HeaderValue, ClientError> {
@@ -521,6 +522,22 @@ async fn within<A>(
 fn read<A: DeserializeOwned>(path: &str, answer: &[u8]) -> Result<A, ClientError> {
     serde_json::from_slice(answer)
         .map_err(|error| ClientError::Answer { request: path.to_owned(), why: error.to_string() })
+}
+
+/// Says where the token stands that the daemon does not know, and how they may come together again.
+fn unknown_token(error: ClientError, file: &Path) -> ClientError {
+    match error {
+        ClientError::Refused { status: 401, code, message } => ClientError::Refused {
+            status: 401,
+            code,
+            message: format!(
+                "{message}: `{}` holds another than when the daemon started; put the old one back, or end the daemon, and \
+                 the next one reads the file",
+                file.display()
+            ),
+        },
+        error => error,
+    }
 }
 
 fn refused(status: StatusCode, body: &[u8]) -> ClientError {

@@ -11,6 +11,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use portcullis_core::principal::CredentialKind;
+use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::sleep;
 
@@ -57,6 +58,13 @@ pub async fn ensure_daemon(home: &Home, options: &StartOptions) -> Result<Client
     let client = Client::new(home.clone(), options.credential);
     match client.health().await {
         Ok(_) => return Ok(client),
+        Err(ClientError::Credential { .. }) if UnixStream::connect(home.socket()).await.is_ok() => {
+            // A daemon has made its tokens before it listens; another would not be the one that knows them.
+            return match client.health().await {
+                Err(ClientError::Credential { path, why }) => Err(ClientError::CredentialGone { path, why }),
+                answered => answered.map(|_| client),
+            };
+        }
         Err(error) if error.calls_for_starting() => {}
         Err(error) => return Err(error),
     }

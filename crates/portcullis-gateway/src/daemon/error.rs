@@ -37,6 +37,20 @@ pub enum DaemonError {
         /// The daemon's process, as it wrote it down.
         process: String,
     },
+    /// Another daemon holds the state folder, and does not listen where this one was asked to.
+    #[error(
+        "another daemon already serves `{}`, and not {wanted}: {}; stop it (process {process}) and start this one again, or choose another state folder with --home", home.display(), listening(listens)
+    )]
+    OtherAddress {
+        /// The state folder.
+        home: PathBuf,
+        /// What was asked for, and is not there.
+        wanted: String,
+        /// What is there, each in a few words.
+        listens: Vec<String>,
+        /// The daemon's process.
+        process: String,
+    },
     /// The process cannot be told when to stop.
     #[error("cannot listen for signals: {0}; without them, runs would not be closed when the daemon stops")]
     Signals(#[source] io::Error),
@@ -111,6 +125,14 @@ fn named(folder: Option<&Path>) -> String {
         || "the shipped bundle".to_owned(),
         |folder| format!("the bundle `{}`", folder.display()),
     )
+}
+
+/// Where a daemon listens, in a sentence.
+fn listening(places: &[String]) -> String {
+    match places {
+        [] => "it listens on its socket alone".to_owned(),
+        places => format!("it serves {}", places.join(" and ")),
+    }
 }
 
 /// A failed request.

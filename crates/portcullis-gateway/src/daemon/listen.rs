@@ -4,17 +4,24 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::time::Duration;
 
-use tokio::net::UnixListener;
+use axum::serve::Listener;
+use tokio::net::unix::SocketAddr;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::timeout;
 
 use super::error::DaemonError;
 use crate::home::Home;
+
+/// How often it is looked whether the socket is still there.
+const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
 
 /// The state folder, held by this process until it is dropped or the process dies.
 #[derive(Debug)]
 pub(super) struct Hold {
     home: Home,
-    _lock: File,
+    lock: File,
 }
 
 impl Hold {
@@ -40,7 +47,7 @@ impl Hold {
         lock.set_permissions(fs::Permissions::from_mode(PRIVATE))
             .map_err(|error| failed(&home.lock(), error))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { home: home.clone(), _lock: lock }),
+            Ok(()) => Ok(Self { home: home.clone(), lock }),
             Err(TryLockError::WouldBlock) => Err(DaemonError::AlreadyRunning(home.path().to_owned())),
             Err(TryLockError::Error(error)) => Err(failed(&home.lock(), error)),
         }
@@ -48,17 +55,72 @@ impl Hold {
 
     /// Listens on the socket. A socket file left behind by a dead daemon is replaced; the lock says that there
     /// is no living one.
-    pub(super) fn listen(&self) -> Result<UnixListener, DaemonError> {
+    pub(super) fn listen(&self) -> Result<Socket, DaemonError> {
         let path = self.home.socket();
         let failed = |source| DaemonError::Io { path: path.clone(), source };
         remove(&path).map_err(failed)?;
-        let listener = UnixListener::bind(&path).map_err(failed)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(PRIVATE)).map_err(failed)?;
+        let listener = bind(&path).map_err(failed)?;
         let pid = self.home.pid();
         let failed = |source| DaemonError::Io { path: pid.clone(), source };
         remove(&pid).map_err(failed)?;
         fs::write(&pid, format!("{}\n", std::process::id())).map_err(failed)?;
-        Ok(listener)
+        let held = self.lock.metadata().map_err(failed)?;
+        Ok(Socket { home: self.home.clone(), held: (held.dev(), held.ino()), listener })
+    }
+}
+
+/// Listens at a path, for this user alone.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(PRIVATE))?;
+    Ok(listener)
+}
+
+/// The socket of a state folder. Something that tidies up may take its file away, after which nobody reaches the daemon
+/// and no other can start: then it is made again.
+#[derive(Debug)]
+pub(super) struct Socket {
+    home: Home,
+    /// The file that is locked while this daemon holds the folder.
+    held: (u64, u64),
+    listener: UnixListener,
+}
+
+impl Listener for Socket {
+    type Io = UnixStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            match timeout(LOOKED_AT_EVERY, Listener::accept(&mut self.listener)).await {
+                Ok(accepted) => return accepted,
+                Err(_) => self.put_back(),
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
+}
+
+impl Socket {
+    fn put_back(&mut self) {
+        let path = self.home.socket();
+        // What somebody put in its place is theirs to explain; clients refuse to speak to it.
+        let is_gone = fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        // A folder that was removed and made again is another daemon's.
+        let is_held = fs::metadata(self.home.lock()).is_ok_and(|lock| (lock.dev(), lock.ino()) == self.held);
+        if !is_gone || !is_held {
+            return;
+        }
+        match bind(&path) {
+            Ok(listener) => {
+                self.listener = listener;
+                tracing::warn!(socket = %path.display(), "the socket was removed and is made again");
+            }
+            Err(error) => tracing::warn!(socket = %path.display(), %error, "the socket cannot be made again"),
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod approvals;
 mod auth;
+mod beside;
 mod checks;
 mod connections;
 mod console;
@@ -81,10 +82,18 @@ pub struct DaemonOptions {
     pub build: Option<String>,
 }
 
+/// Where the daemon listens besides its socket.
+#[derive(Debug, Clone, Copy)]
+struct Listens {
+    http: Option<SocketAddr>,
+    console: Option<SocketAddr>,
+}
+
 /// What every handler sees.
 #[derive(Debug, Clone)]
 struct Shared {
     build: Option<String>,
+    listens: Listens,
     gate: Arc<Gate>,
     local: Local,
     credentials: Arc<Credentials>,

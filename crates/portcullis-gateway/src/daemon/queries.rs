@@ -107,6 +107,8 @@ pub(super) async fn health(
         home: shared.home.path().display().to_string(),
         bundle: bundle.digest(),
         bundle_folder: source.map(|folder| folder.display().to_string()),
+        http: shared.listens.http.map(|address| address.to_string()),
+        console: shared.listens.console.map(|address| address.to_string()),
         configuration: Some(portcullis_session::configuration::digest(bundle.digest())),
         runs_live: shared.gate.live() as u64,
         freezes: freezes as u64,

@@ -27,9 +27,8 @@ use super::checks::{Checks, WorkSource};
 use super::connections;
 use super::console::{self, Tally, TallyObserver};
 use super::error::DaemonError;
-use super::listen::Hold;
 use super::shares::Shares;
-use super::{DaemonOptions, Shared, mark, postconditions, routes, webhooks};
+use super::{DaemonOptions, Listens, Shared, beside, mark, postconditions, routes, webhooks};
 use crate::api;
 use crate::call_models::CallModels;
 use crate::contained::LevelSource;
@@ -39,15 +38,9 @@ use crate::engine_source::EngineSource;
 use crate::home::Home;
 use crate::home_bundle;
 use crate::signals::StopSignals;
-use crate::state_file;
 
 /// How often the bundles' folders are looked at.
 const RELOAD_EVERY: Duration = Duration::from_secs(1);
-/// How often, and after which pause, a daemon that is just starting is looked at: for five seconds together.
-const SETTLES_AFTER: u32 = 100;
-const SETTLE: Duration = Duration::from_millis(50);
-/// Longest file with the id of a process, in bytes.
-const PID_BYTES_MAX: u64 = 64;
 /// How often it is said how many summaries are still to be computed.
 const DUE_EVERY: Duration = Duration::from_secs(5);
 /// How often runs that nobody uses are looked for.
@@ -67,7 +60,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     let own = OwnSources::join(&mut extensions, &options.home);
     let tally = tally(&options, &mut extensions);
     let given = given_bundle(&options)?;
-    let hold = take_hold(&options.home, given.as_deref()).await?;
+    let hold = beside::take_hold(&options, given.as_deref()).await?;
     let credentials = Credentials::load_or_create(&options.home.credentials())?;
     let controls = Arc::new(crate::governance::controls(&options.controls)?);
     let bundles =
@@ -84,8 +77,10 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     tell_freezes(&gate).await?;
     let listings = Arc::new(Listings::at(options.home.listings()));
     let console = console::listen(options.console.as_ref(), &options.home, tally).await?;
+    let http = bind(options.http).await?;
     let shared = Shared {
         build: options.build.clone(),
+        listens: Listens::of(http.as_ref(), console.as_ref()),
         gate: Arc::clone(&gate),
         local: Local::new(
             Arc::clone(&gate),
@@ -117,13 +112,13 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     info!(socket = %options.home.socket().display(), bundle = %bundle.digest(), %from, "serving");
 
     let (stop, stopped) = watch::channel(false);
-    let tcp = serve_tcp(options.http, &router, &gate, stopped.clone()).await?;
+    let tcp = http.map(|http| serve_tcp(http, &router, &gate, stopped.clone()));
     let pages = console.map(|console| serve_console(console, &shared, stopped.clone()));
     let unix = tokio::spawn(connections::serve(socket, router, connections::UNIX, stopped));
 
-    let beside = beside(&gate, shared);
+    let tasks = tasks_of(&gate, shared);
     serve_until_told(&gate, signals).await;
-    beside.iter().for_each(JoinHandle::abort);
+    tasks.iter().for_each(JoinHandle::abort);
     info!("stopping");
     // The streams first, so that none is waited for.
     let pages = pages.map(|(close, pages)| (close.send_replace(true), pages).1);
@@ -131,13 +126,24 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     gate.close_all().await;
     // Those who wait for an approver are not waited for.
     let _ = stop.send(true);
-    let grace = Duration::from_secs(1);
-    for served in [Some(unix), tcp, pages].into_iter().flatten() {
-        let _ = tokio::time::timeout(grace, served).await;
-    }
+    end_all([Some(unix), tcp, pages]).await;
     // Last, so that the ends of the runs that were just closed are in the log.
     drop(log);
     Ok(())
+}
+
+/// Gives those who are served a moment to have their answers.
+async fn end_all(serving: [Option<JoinHandle<()>>; 3]) {
+    let grace = Duration::from_secs(1);
+    for served in serving.into_iter().flatten() {
+        let _ = tokio::time::timeout(grace, served).await;
+    }
+}
+
+impl Listens {
+    fn of(http: Option<&(TcpListener, SocketAddr)>, console: Option<&console::Listening>) -> Self {
+        Self { http: http.map(|(_, address)| *address), console: console.map(|console| console.address) }
+    }
 }
 
 async fn serve_until_told(gate: &Arc<Gate>, signals: StopSignals) {
@@ -167,7 +173,7 @@ fn given_bundle(options: &DaemonOptions) -> Result<Option<PathBuf>, DaemonError>
 }
 
 /// What goes on beside the requests until the daemon stops.
-fn beside(gate: &Arc<Gate>, shared: Shared) -> [JoinHandle<()>; 4] {
+fn tasks_of(gate: &Arc<Gate>, shared: Shared) -> [JoinHandle<()>; 4] {
     let looking = postconditions::keep_looking(Arc::clone(gate));
     let mcp = Arc::clone(&shared.mcp);
     let telling = webhooks::keep_telling(shared);
@@ -208,16 +214,6 @@ impl OwnSources {
     }
 }
 
-/// Takes hold of the state folder, unless another daemon has it.
-async fn take_hold(home: &Home, given: Option<&Path>) -> Result<Hold, DaemonError> {
-    match Hold::take(home) {
-        Err(DaemonError::AlreadyRunning(folder)) => {
-            Err(other_bundle(home, given).await.unwrap_or(DaemonError::AlreadyRunning(folder)))
-        }
-        hold => hold,
-    }
-}
-
 /// Opens the store, unless it vanished or is older than its log.
 fn open_store(home: &Home) -> Result<Arc<dyn Ledger>, DaemonError> {
     let (folder, marked, store) = (home.ledger(), home.store_mark(), home.store());
@@ -239,26 +235,26 @@ async fn tell_freezes(gate: &Gate) -> Result<(), DaemonError> {
     Ok(())
 }
 
-/// Listens on TCP, where the host and the origin of each request are checked.
-async fn serve_tcp(
-    address: Option<SocketAddr>,
-    router: &Router,
-    gate: &Arc<Gate>,
-    stopped: watch::Receiver<bool>,
-) -> Result<Option<JoinHandle<()>>, DaemonError> {
+/// Takes the TCP address. Who connects before requests are served waits.
+async fn bind(address: Option<SocketAddr>) -> Result<Option<(TcpListener, SocketAddr)>, DaemonError> {
     let Some(address) = address else { return Ok(None) };
     let failed = |source| DaemonError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let own = listener.local_addr().map_err(failed)?;
+    Ok(Some((listener, own)))
+}
+
+/// Serves on TCP, where the host and the origin of each request are checked.
+fn serve_tcp(
+    (listener, own): (TcpListener, SocketAddr),
+    router: &Router,
+    gate: &Arc<Gate>,
+    stopped: watch::Receiver<bool>,
+) -> JoinHandle<()> {
     info!(address = %own, "serving HTTP");
     let own = Own { address: own, gate: Arc::clone(gate) };
     let guarded: Router = router.clone().layer(middleware::from_fn_with_state(own, check_host_and_origin));
-    Ok(Some(tokio::spawn(connections::serve(
-        connections::prompt(listener),
-        guarded,
-        connections::TCP,
-        stopped,
-    ))))
+    tokio::spawn(connections::serve(connections::prompt(listener), guarded, connections::TCP, stopped))
 }
 
 /// Counts what is decided, where a console shows it.
@@ -306,31 +302,6 @@ fn bundles(options: &DaemonOptions, given: Option<&Path>) -> Result<Bundles, Dae
         true => DaemonError::Chosen { file: home.bundle(), error },
         false => DaemonError::Bundle(error),
     })
-}
-
-/// What to say to anyone who wants to serve a state folder with another bundle than the daemon that holds it does.
-async fn other_bundle(home: &Home, given: Option<&Path>) -> Option<DaemonError> {
-    let given = given?;
-    let mut serves = None;
-    // A daemon that has only just got hold of the folder notes its bundle before it listens.
-    for _ in 0..SETTLES_AFTER {
-        serves = home_bundle::chosen(home).ok().flatten();
-        if serves.as_deref().is_some_and(|serves| home_bundle::is_same(serves, given)) {
-            return None;
-        }
-        if tokio::net::UnixStream::connect(home.socket()).await.is_ok() {
-            break;
-        }
-        tokio::time::sleep(SETTLE).await;
-    }
-    let process = state_file::read(&home.pid(), PID_BYTES_MAX).unwrap_or_default();
-    let process = process.trim().to_owned();
-    let process = if process.bytes().all(|b| b.is_ascii_digit()) && !process.is_empty() {
-        process
-    } else {
-        "?".to_owned()
-    };
-    Some(DaemonError::OtherBundle { home: home.path().to_owned(), serves, process })
 }
 
 /// An old copy of a store is not written to. Whatever else keeps a log from going on holds up no run, and is told by its

@@ -5,6 +5,7 @@
 //! loads, and its example test holds: both are checked before the first file is written.
 
 mod add;
+mod disclosures;
 mod probe;
 mod programs;
 mod render;
@@ -22,7 +23,11 @@ use std::sync::Arc;
 use portcullis_core::bundle::Diagnostic;
 use portcullis_session::bundle_dir::{self, BundleError};
 use portcullis_session::cases::{CaseFile, run_file};
+use portcullis_session::listings::ChangedTool;
+use portcullis_wire::mcp::list::INSTRUCTIONS;
 
+use crate::daemon::changed_tools;
+use crate::home::Home;
 use probe::Found;
 pub use probe::{ANSWER_S_MAX, PAGES_MAX, ProbeError};
 pub use render::{DraftedTool, Rendering, render};
@@ -36,6 +41,17 @@ pub struct DraftOptions {
     pub folder: PathBuf,
     /// The folder holds a bundle already: the tools are added to it, and none of its files changes.
     pub add: bool,
+    /// Where the command is a gate in front of the server: what that gate knows it as.
+    pub behind_gate: Option<BehindGate>,
+}
+
+/// A server that is asked through a gate, which keeps tools back.
+#[derive(Debug, Clone)]
+pub struct BehindGate {
+    /// The state folder of the gate.
+    pub home: Home,
+    /// The server, as the gate knows it across runs.
+    pub known_as: String,
 }
 
 /// What was drafted.
@@ -62,6 +78,17 @@ pub enum InitError {
     /// The server did not list its tools.
     #[error(transparent)]
     Probe(#[from] ProbeError),
+    /// Nothing is left to draft.
+    #[error("`{server}` lists no tool that could be drafted, so nothing was written{}", reasons(.warnings))]
+    NoTools {
+        /// The server, as it named itself or was started.
+        server: String,
+        /// Why each was left out.
+        warnings: Vec<String>,
+    },
+    /// It is not known which tools are kept back.
+    #[error("it is not known which tools are kept back, and nothing was written: {0}")]
+    KeptBack(String),
     /// A file is there already.
     #[error(
         "`{}` exists and is not overwritten; choose another folder with -o, or add this server's tools to the \
@@ -111,6 +138,10 @@ pub enum InitError {
     Together(#[source] BundleError),
 }
 
+fn reasons(warnings: &[String]) -> String {
+    warnings.iter().map(|warning| format!("; {warning}")).collect()
+}
+
 fn list(diagnostics: &[Diagnostic]) -> String {
     diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
@@ -120,7 +151,11 @@ fn list(diagnostics: &[Diagnostic]) -> String {
 /// # Errors
 /// [`InitError`].
 pub async fn draft(options: DraftOptions) -> Result<DraftSummary, InitError> {
-    let found = probe::probe(&options.command).await?;
+    let mut found = probe::probe(&options.command).await?;
+    found.warnings.extend(options.behind_gate.as_ref().map(kept_back).transpose()?.unwrap_or_default());
+    if found.tools.is_empty() {
+        return Err(InitError::NoTools { server: found.server, warnings: found.warnings });
+    }
     let mut rendering = match options.add {
         true => add::draft(&found, &options.folder)?,
         false => whole_bundle(&found)?,
@@ -135,6 +170,22 @@ pub async fn draft(options: DraftOptions) -> Result<DraftSummary, InitError> {
         tools: rendering.tools,
         warnings: rendering.warnings,
     })
+}
+
+/// The tools that the gate keeps back because they are not as a person accepted them, each in a sentence.
+fn kept_back(behind: &BehindGate) -> Result<Vec<String>, InitError> {
+    let changed = changed_tools(&behind.home).map_err(InitError::KeptBack)?;
+    let of_server =
+        changed.iter().filter(|change| change.server == behind.known_as && change.tool != INSTRUCTIONS);
+    let told = |change: &ChangedTool| match &change.unreadable {
+        Some(why) => format!("`{}` was left out, because it cannot be read: {why}", change.tool),
+        None => format!(
+            "`{}` was left out, because its description changed since a person accepted it; `portcullis tools changed` \
+             shows how, and how to accept it",
+            change.tool
+        ),
+    };
+    Ok(of_server.map(told).collect())
 }
 
 fn whole_bundle(found: &Found) -> Result<Rendering, InitError> {

@@ -31,6 +31,8 @@ pub const ANSWER_S_MAX: u64 = 120;
 pub const PAGES_MAX: usize = 100;
 /// How long the server may take to end once its input is closed.
 const END_MAX: Duration = Duration::from_secs(5);
+/// Characters of an error of the server's that are looked at and shown.
+const ERROR_CHARS_MAX: usize = 500;
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
 /// Key in `_meta` with the client's capabilities, in the stateless protocol.
@@ -108,11 +110,12 @@ pub(super) async fn probe(command: &[OsString]) -> Result<Found, InitError> {
     let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(ProbeError::Ended { method: INITIALIZE }.into());
     };
-    let found = converse(input, output, server).await?;
+    let found = converse(input, output, server).await;
+    // Also after a failure: a gate in front of a server closes its run.
     if timeout(END_MAX, child.wait()).await.is_err() {
         tracing::warn!("the server did not end within {} s and is killed", END_MAX.as_secs());
     }
-    Ok(found)
+    Ok(found?)
 }
 
 /// The whole conversation; both ends are closed afterwards.
@@ -133,7 +136,7 @@ pub(super) async fn converse(
             false
         }
         Err(Refusal { code: METHOD_NOT_FOUND, .. }) => true,
-        Err(Refusal { text, .. }) if text.contains(V_2026_07_28) => true,
+        Err(Refusal { raw, .. }) if raw.contains(V_2026_07_28) => true,
         Err(Refusal { text, .. }) => return Err(ProbeError::Refused { method: INITIALIZE, error: text }),
     };
     let mut cursor: Option<String> = None;
@@ -206,14 +209,22 @@ fn next_cursor(result: &RawValue) -> Option<String> {
 /// An error that the server answered with.
 struct Refusal {
     code: i64,
+    /// Its message.
     text: String,
+    /// All of it.
+    raw: String,
 }
 
 impl Refusal {
     fn of(error: &RawValue) -> Self {
         let value: Value = serde_json::from_str(error.get()).unwrap_or_default();
         let code = value.get("code").and_then(Value::as_i64).unwrap_or_default();
-        Self { code, text: error.get().chars().take(500).collect() }
+        let raw: String = error.get().chars().take(ERROR_CHARS_MAX).collect();
+        let text = match value.get("message").and_then(Value::as_str) {
+            Some(message) if !message.trim().is_empty() => message.chars().take(ERROR_CHARS_MAX).collect(),
+            _ => raw.clone(),
+        };
+        Self { code, text, raw }
     }
 }
 

@@ -12,7 +12,7 @@ use portcullis_wire::mcp::list::ListedTool;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{programs, sample};
+use super::{disclosures, programs, sample};
 
 /// Name of the drafted runtime policy.
 pub(super) const POLICY: &str = "Default";
@@ -156,6 +156,7 @@ fn push_tool(tool: &ListedTool, text: &mut String, rendering: &mut Rendering) ->
         Err(why) => (None, vec![format!("any arguments are accepted: {why}")]),
     };
     notes.extend(programs::raise(tool, args.is_some(), &mut inferred));
+    notes.extend(disclosures::raise(tool, &mut inferred));
     rendering.warnings.extend(notes.iter().map(|note| format!("`{}`: {note}", comment(&tool.name))));
     let example = args.as_ref().and_then(|args| {
         let arguments = sample::arguments(&ArgsSchema::compile(args).ok()?, &inferred.effects)?;

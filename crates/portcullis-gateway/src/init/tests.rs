@@ -277,6 +277,42 @@ fn a_tool_that_is_handed_a_program_is_drafted_as_side_effecting() {
     assert_eq!(bundle.registry.get("list_files").unwrap().effects[0].effect, "shell");
 }
 
+/// Reading is not harmless where what is read opens doors. Nothing here is about one server.
+#[test]
+fn a_tool_that_hands_out_secrets_is_drafted_as_held() {
+    let empty = || json!({"type": "object", "properties": {}});
+    let held = [
+        ("get-env", "Returns all environment variables, helpful for debugging MCP server configuration"),
+        ("get_info", "Shows the machine. It also lists the API keys that are set."),
+        ("read_settings", "Read."),
+        ("show_state", "Returns the configuration of the server."),
+        ("listCredentials", "Lists what there is."),
+        ("get_pod", "Get a pod, including its secrets"),
+        ("fetch_access_token", "Fetch it."),
+    ];
+    let passes = [
+        ("list_repos", "Lists repositories using your credentials."),
+        ("get_weather", "Returns the weather. Requires an API key."),
+        ("count_tokens", "Counts the tokens of a text."),
+        ("list_environments", "Lists the environments that are deployed to."),
+        ("search", "Searches pages. Does not return passwords."),
+        ("get_key", "Returns the value of a key in the map."),
+    ];
+    let tools: Vec<ListedTool> =
+        held.iter().chain(&passes).map(|(name, words)| tool(name, words, empty())).collect();
+    let rendering = render(&tools, "s");
+    let bundle = bundle(&rendering);
+    for (name, _) in held {
+        assert!(bundle.registry.get(name).unwrap().side_effecting, "{name}");
+        assert!(
+            rendering.warnings.iter().any(|told| told.contains(name) && told.contains("a person is asked"))
+        );
+    }
+    for (name, _) in passes {
+        assert!(!bundle.registry.get(name).unwrap().side_effecting, "{name}: {:?}", rendering.warnings);
+    }
+}
+
 fn found(server: &str, tools: Vec<ListedTool>) -> Found {
     Found { server: server.to_owned(), tools, warnings: Vec::new() }
 }

@@ -91,16 +91,17 @@ pub(super) async fn list(gate: &Gate, line: &[u8], id: &RawValue, result: &RawVa
         Err(error) => return refused(id, format!("the list of tools could not be recorded: {error}")),
     };
     if !changed.is_empty() {
-        let names: Vec<String> = changed
-            .iter()
-            .take(NAMES_SHOWN_MAX)
-            .map(|name| format!("`{}`", shown(name.as_bytes())))
-            .collect();
-        let more = if changed.len() > names.len() { ", …" } else { "" };
         tracing::warn!(
-            "{} of the server's tools are hidden and their calls held, because they changed since a person accepted them: {}{more}; review and accept the changes: portcullis tools changed",
+            "{} of the server's tools are hidden and their calls held, because they changed since a person accepted them: {}; review and accept the changes: portcullis tools changed",
             changed.len(),
-            names.join(", ")
+            some_of(&changed)
+        );
+    }
+    if !disabled.is_empty() {
+        tracing::warn!(
+            "{} of the server's tools are hidden, because the bundle disables them: {}",
+            disabled.len(),
+            some_of(&disabled)
         );
     }
     let line = besides.as_deref().unwrap_or(line);
@@ -108,6 +109,14 @@ pub(super) async fn list(gate: &Gate, line: &[u8], id: &RawValue, result: &RawVa
         Ok(shorter) => shorter.or(besides),
         Err(error) => unread(&error),
     }
+}
+
+/// Names for a warning.
+fn some_of(names: &[String]) -> String {
+    let shown: Vec<String> =
+        names.iter().take(NAMES_SHOWN_MAX).map(|name| format!("`{}`", shown(name.as_bytes()))).collect();
+    let more = if names.len() > shown.len() { ", …" } else { "" };
+    format!("{}{more}", shown.join(", "))
 }
 
 fn refused(id: &RawValue, why: String) -> Option<Vec<u8>> {

@@ -28,7 +28,7 @@ Examples:
 A grant covers what was looked at and nothing that came after: at a terminal `grant` shows the request and asks, \
 elsewhere `--shown` names the digest that `show` ends with. An id may be shortened to six digits or more. Deciding needs the approver's credential of the state folder.";
 
-/// List and decide what waits for a person
+/// List calls that wait for a person, and decide on them
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -38,7 +38,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List what waits
+    /// List the calls that wait
     #[command(
         after_help = "Examples:\n  portcullis approvals list\n  portcullis approvals list --all --json"
     )]
@@ -48,7 +48,7 @@ enum Command {
         all: bool,
     },
     /// Show one, with all that is needed to decide
-    #[command(after_help = "Example:\n  portcullis approvals show 3f81c2")]
+    #[command(after_help = "Examples:\n  portcullis approvals show 3f81c2")]
     Show {
         /// The approval, or the start of its id
         #[arg(add = approval_ids())]
@@ -59,7 +59,7 @@ enum Command {
     Grant(GrantArgs),
     /// Say no, for the rest of the run
     #[command(
-        after_help = "Example:\n  portcullis approvals refuse 3f81c2 --note \"not without an invoice\""
+        after_help = "Examples:\n  portcullis approvals refuse 3f81c2 --note \"not without an invoice\""
     )]
     Refuse {
         /// The approval, or the start of its id
@@ -70,7 +70,7 @@ enum Command {
         note: Option<String>,
     },
     /// Say neither: the agent gets a sentence, and may go on otherwise
-    #[command(after_help = "Example:\n  portcullis approvals answer 3f81c2 --note \"use the staging host\"")]
+    #[command(after_help = "Examples:\n  portcullis approvals answer 3f81c2 --note \"use the staging host\"")]
     Answer {
         /// The approval, or the start of its id
         #[arg(add = approval_ids())]
@@ -80,7 +80,7 @@ enum Command {
         note: String,
     },
     /// Take a yes back that was not used, or not used up
-    #[command(after_help = "Example:\n  portcullis approvals revoke 3f81c2")]
+    #[command(after_help = "Examples:\n  portcullis approvals revoke 3f81c2")]
     Revoke {
         /// The approval, or the start of its id
         id: String,

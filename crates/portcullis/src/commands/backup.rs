@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use portcullis_gateway::backup::{self, BackupError};
+use portcullis_ledger::LedgerError;
 use serde_json::json;
 
 use crate::cli::Global;
@@ -34,6 +35,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let home = global.home()?;
     backup::backup(&home, &args.target).map_err(|error| match error {
         BackupError::Exists(_) | BackupError::Inside(_) => Failure::usage(error),
+        BackupError::Store(LedgerError::DiskFull { detail, .. }) => {
+            Failure::unreadable(format!("no space is left for `{}`: {detail}", args.target.display()))
+                .help("make room there, or name a folder on another disk; the store is as it was")
+        }
         error => Failure::unreadable(error),
     })?;
     let (home, target) = (home.path().display(), args.target.display());

@@ -56,37 +56,37 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     /// The pure decision: all guards, 100 tools, 50 policies, 100 keywords; arguments of 256 B and 4 KiB
-    #[command(after_help = "Example:\n  portcullis bench decide --seconds 3")]
+    #[command(after_help = "Examples:\n  portcullis bench decide --seconds 3")]
     Decide(Time),
     /// A whole step in memory, at step 10 and at step 10,000 of a run
-    #[command(after_help = "Example:\n  portcullis bench step")]
+    #[command(after_help = "Examples:\n  portcullis bench step")]
     Step(Time),
     /// Decisions over the socket of a real daemon, answered when they are on the disk
-    #[command(after_help = "Example:\n  portcullis bench durable --clients 16")]
+    #[command(after_help = "Examples:\n  portcullis bench durable --clients 16")]
     Durable(Durable),
     /// A coding agent's hook: a process for each call, answered when its verdict is on the disk
-    #[command(after_help = "Example:\n  portcullis bench hook --calls 1000")]
+    #[command(after_help = "Examples:\n  portcullis bench hook --calls 1000")]
     Hook(Hook),
     /// Asking a person, granting, using a grant, freezing, with an empty store and with many approvals in it
-    #[command(after_help = "Example:\n  portcullis bench approvals --stored 10000")]
+    #[command(after_help = "Examples:\n  portcullis bench approvals --stored 10000")]
     Approvals(Approvals),
     /// Pages of the console with a large store, and what browsers cost decisions
-    #[command(after_help = "Example:\n  portcullis bench console --runs 10000")]
+    #[command(after_help = "Examples:\n  portcullis bench console --runs 10000")]
     Console(Console),
     /// Session state and facts, with an empty store and with many facts in it
-    #[command(after_help = "Example:\n  portcullis bench facts --stored 10000")]
+    #[command(after_help = "Examples:\n  portcullis bench facts --stored 10000")]
     Facts(Facts),
     /// MCP over HTTP: a call with the gate and without, idle streams, a server that stalls, checking a token
-    #[command(after_help = "Example:\n  portcullis bench mcp-http --seconds 5")]
+    #[command(after_help = "Examples:\n  portcullis bench mcp-http --seconds 5")]
     McpHttp(McpHttp),
     /// Decisions with one guard program, with a hundred and without; a table of 960 columns
-    #[command(after_help = "Example:\n  portcullis bench programs --seconds 5")]
+    #[command(after_help = "Examples:\n  portcullis bench programs --seconds 5")]
     Programs(Time),
     /// Work items from their making to their verification, with an empty store and with many items in it
-    #[command(after_help = "Example:\n  portcullis bench work --items 1000")]
+    #[command(after_help = "Examples:\n  portcullis bench work --items 1000")]
     Work(Work),
     /// All of these but approvals, console, facts, mcp-http, programs and work in one run, each figure beside what the project aims at
-    #[command(after_help = "Example:\n  portcullis bench all --seconds 5 --json")]
+    #[command(after_help = "Examples:\n  portcullis bench all --seconds 5 --json")]
     All(All),
 }
 

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use portcullis_contracts::verify::Status;
-use portcullis_core::id::Digest;
 use portcullis_core::verdict::Verdict;
 use portcullis_governance::verification;
 use portcullis_session::configuration;
@@ -18,7 +17,7 @@ use portcullis_sim::replay::{
 use serde::Serialize;
 use serde_json::json;
 
-use crate::bundle::{self, BundleArg};
+use crate::bundle::{self, BundleArg, Opened};
 use crate::cli::Global;
 use crate::exit;
 use crate::failure::Failure;
@@ -67,7 +66,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let started = Instant::now();
-    let opened = args.bundle.open()?;
+    let opened = args.bundle.open(global)?;
     bundle::check_policy(&opened.bundle, args.policy.as_deref())?;
     let pipeline = Arc::new(portcullis_session::policy::pipeline());
     let options = Options { policy: args.policy.clone(), strict_tools: args.strict_tools };
@@ -99,7 +98,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             }
         }
     }
-    show.summary(&sums, opened.bundle.digest(), started.elapsed())?;
+    show.summary(&sums, &opened, started.elapsed())?;
     show.out.finish()?;
     Ok(code(&sums))
 }
@@ -335,7 +334,8 @@ impl<'a> Show<'a> {
         ))
     }
 
-    fn summary(&mut self, sums: &Summary, bundle: Digest, elapsed: Duration) -> Result<(), Failure> {
+    fn summary(&mut self, sums: &Summary, opened: &Opened, elapsed: Duration) -> Result<(), Failure> {
+        let bundle = opened.bundle.digest();
         let (configuration, bundle) = (configuration::digest(bundle).to_string(), bundle.to_string());
         let judging = sums.judging.as_secs_f64();
         let rate = if judging > 0.0 { sums.calls as f64 / judging } else { 0.0 };
@@ -346,7 +346,7 @@ impl<'a> Show<'a> {
                 "replies_failed": sums.replies_failed, "replies_stopped": sums.replies_stopped, "unreadable": sums.unreadable,
                 "not_judged": sums.not_judged, "changed": sums.changed,
                 "inferred_tools": sums.inferred.len(), "left_unknown": sums.left_unknown,
-                "policies": sums.policies, "bundle": bundle, "configuration": configuration, "decisions_per_second": rate.round(),
+                "policies": sums.policies, "bundle": bundle, "bundle_folder": opened.folder(), "configuration": configuration, "decisions_per_second": rate.round(),
                 "seconds_judging": judging, "seconds": elapsed.as_secs_f64(),
             }));
         }

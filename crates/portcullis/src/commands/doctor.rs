@@ -4,11 +4,13 @@ mod agents;
 mod companions;
 mod containment;
 mod folders;
+mod in_force;
 
 use std::collections::BTreeMap;
 use std::fs::{self, TryLockError};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{Event, Mode};
@@ -24,9 +26,10 @@ use portcullis_ledger::clock::now;
 use portcullis_ledger::log::{LogError, LogReader, check_standing};
 use portcullis_ledger::{FreezeFilter, LedgerError, RunFilter};
 use portcullis_session::configuration;
-use portcullis_session::credentials::{CredentialError, read_token};
+use portcullis_session::credentials::{CredentialError, read_made_token, read_token};
 use serde::Serialize;
 
+use crate::advice::advice;
 use crate::bundle::BundleArg;
 use crate::cli::Global;
 use crate::daemon::runtime;
@@ -59,7 +62,6 @@ Exit codes: 0 all is well (there may be warnings), 1 something is wrong.";
 /// Check state folder, disk, credentials, bundle, daemon, store, log, clock, programs and agents
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-#[command(mut_arg("bundle", |bundle| bundle.help("Folder of the bundle; if left out, the one that the daemon serves")))]
 pub(crate) struct Args {
     #[command(flatten)]
     bundle: BundleArg,
@@ -119,9 +121,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             for kind in [CredentialKind::Agent, CredentialKind::Approver] {
                 tell(credential(&home, kind))?;
             }
-            let (check, digest) = bundle(args, Some(&home));
+            let (check, loaded) = bundle(args, Some(&home));
             tell(check)?;
-            tell(daemon(&home, digest)?)?;
+            in_force::issuers(loaded.as_deref())?.into_iter().try_for_each(&mut tell)?;
+            tell(daemon(&home, loaded.map(|bundle| bundle.digest()))?)?;
             tell(tools(&home))?;
             let (store, last) = store(&home);
             store.into_iter().try_for_each(&mut tell)?;
@@ -146,10 +149,10 @@ fn show(out: &mut Out, check: &Check, global: &Global) -> Result<(), Failure> {
         Health::Warn => ("warn", out::NOTICE),
         Health::Fail => ("FAIL", out::BAD),
     };
-    let detail = clean(&check.detail).replace('\n', "\n                      ");
+    let detail = clean(&advice(&check.detail)).replace('\n', "\n                      ");
     out.line(format_args!("{style}{word:<4}{style:#}  {:<14}  {detail}", check.name))?;
     match &check.remedy {
-        Some(remedy) => out.line(format_args!("      {:<14}  -> {}", "", clean_line(remedy))),
+        Some(remedy) => out.line(format_args!("      {:<14}  -> {}", "", clean_line(&advice(remedy)))),
         None => Ok(()),
     }
 }
@@ -184,19 +187,30 @@ fn credential(home: &Home, kind: CredentialKind) -> Check {
         CredentialKind::Approver => "approver token",
     };
     let path = home.token(kind);
-    match read_token(&path) {
+    let elsewhere = std::env::var_os(APPROVER_TOKEN_VARIABLE).filter(|path| !path.is_empty());
+    // One that is kept elsewhere may be the operator's own, which the bundle maps.
+    let read = match (kind, &elsewhere) {
+        (CredentialKind::Approver, Some(_)) => read_token(&path),
+        _ => read_made_token(&path, kind),
+    };
+    match read {
         Ok(_) if kind == CredentialKind::Approver => {
             let detail = format!("{} (any process of this user can read it)", path.display());
             Check::new(name, Health::Ok, detail)
         }
         Ok(_) => Check::new(name, Health::Ok, path.display()),
         Err(CredentialError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            match std::env::var_os(APPROVER_TOKEN_VARIABLE) {
-                Some(named) if kind == CredentialKind::Approver && !named.is_empty() => {
+            match elsewhere {
+                Some(_) if kind == CredentialKind::Approver => {
                     let detail = format!("{} does not exist", path.display());
                     Check::new(name, Health::Warn, detail).remedy(format!(
                         "{APPROVER_TOKEN_VARIABLE} names that file: correct it, or unset it for the token of the state folder"
                     ))
+                }
+                _ if is_held(home) => {
+                    let detail = format!("{} is gone", path.display());
+                    Check::new(name, Health::Fail, detail)
+                        .remedy("put it back, or end the daemon: the next one makes another")
                 }
                 _ => Check::new(name, Health::Warn, "not there yet; the first start makes it"),
             }
@@ -207,7 +221,7 @@ fn credential(home: &Home, kind: CredentialKind) -> Check {
 }
 
 /// The bundle that is named, or the one with which the state folder is served; with its digest where it loads.
-fn bundle(args: &Args, home: Option<&Home>) -> (Check, Option<Digest>) {
+fn bundle(args: &Args, home: Option<&Home>) -> (Check, Option<Arc<Bundle>>) {
     let chosen = match (args.bundle.folder(), home) {
         (None, Some(home)) => match home_bundle::chosen(home) {
             Ok(chosen) => chosen,
@@ -219,7 +233,7 @@ fn bundle(args: &Args, home: Option<&Home>) -> (Check, Option<Digest>) {
     let place = chosen.as_ref().map_or_else(|| "shipped".to_owned(), |path| path.display().to_string());
     let opened = match &chosen {
         Some(folder) => crate::bundle::open(folder),
-        None => args.bundle.open(),
+        None => crate::bundle::open_shipped(),
     };
     match opened {
         Ok(opened) => {
@@ -245,10 +259,13 @@ fn bundle(args: &Args, home: Option<&Home>) -> (Check, Option<Digest>) {
                 }
                 .remedy("change it unless it is meant; docs/bundle.md says what each setting does"),
             };
-            (check, Some(bundle.digest()))
+            (check, Some(bundle))
         }
         Err(failure) => {
-            let remedy = format!("`portcullis policy test --bundle {place}` shows every place");
+            let remedy = match failure.help_text() {
+                Some(help) if !failure.has_places() => help.to_owned(),
+                _ => format!("`portcullis policy test --bundle {place}` shows every place"),
+            };
             (Check::new("bundle", Health::Fail, failure.message()).remedy(remedy), None)
         }
     }
@@ -291,7 +308,7 @@ fn daemon(home: &Home, digest: Option<Digest>) -> Result<Check, Failure> {
             return Ok(not_running(home));
         }
         Err(ClientError::Credential { .. }) => {
-            return Ok(Check::new("daemon", Health::Warn, "not asked, for want of the agent's token"));
+            return Ok(Check::new("daemon", Health::Warn, "skipped: there is no agent token yet"));
         }
         Err(error) => {
             let detail = match error {
@@ -316,7 +333,7 @@ fn daemon(home: &Home, digest: Option<Digest>) -> Result<Check, Failure> {
         Some(folder) => format!("in force: the bundle `{folder}`"),
         None => "in force: the shipped bundle".to_owned(),
     };
-    let in_force = format!("{serves} ({})", health.bundle);
+    let in_force = format!("{serves} ({}){}", health.bundle, in_force::other_bundles(home, health.bundle)?);
     let check = |result, detail: String| Check::new("daemon", result, format!("{who}: {detail}\n{in_force}"));
     Ok(if health.store != "ok" {
         check(Health::Fail, health.store)
@@ -343,11 +360,14 @@ fn daemon(home: &Home, digest: Option<Digest>) -> Result<Check, Failure> {
     })
 }
 
+/// Whether a daemon holds the folder.
+fn is_held(home: &Home) -> bool {
+    fs::File::open(home.lock()).is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
+}
+
 /// Which bundle the daemon will serve once it is needed.
 fn not_running(home: &Home) -> Check {
-    let held = fs::File::open(home.lock())
-        .is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)));
-    if held {
+    if is_held(home) {
         let process = fs::read_to_string(home.pid()).unwrap_or_default();
         let detail = format!("process {} holds the folder, and its socket is gone", process.trim());
         return Check::new("daemon", Health::Fail, detail)

@@ -8,6 +8,7 @@ use portcullis_ledger::clock::now;
 use portcullis_ledger::{Erased, LedgerError, Refusal, Selection, Tombstone};
 use serde_json::json;
 
+use crate::ask::{can_ask, says_yes};
 use crate::cli::Global;
 use crate::commands::completions::run_ids;
 use crate::commands::export::many::parse_time;
@@ -18,9 +19,11 @@ use crate::out::{Out, clean_line, count, short};
 const EXAMPLES: &str = "\
 Examples:
   portcullis erase 0199ab3c --reason \"request 17\"
-  portcullis erase 0199ab3c --event 12 --name arguments
+  portcullis erase 0199ab3c --event 12 --name arguments --yes
   portcullis erase --principal alice --contains alice@example.org --dry-run
-  portcullis erase --before 2026-01-01 --compact
+  portcullis erase --before 2026-01-01 --compact --yes
+
+At a terminal you are asked first; elsewhere --yes says that it is meant.
 
 Exit codes: 0 done (or, with --dry-run, counted), 1 refused, 2 not all of it: runs in progress were left out, or the \
 bytes could not be cut out of the files yet; erase again.
@@ -64,6 +67,9 @@ pub(crate) struct Args {
     /// Give the space back to the disk, by writing the database anew; stop the daemon first
     #[arg(long, conflicts_with = "dry_run")]
     compact: bool,
+    /// Ask nobody
+    #[arg(long, conflicts_with = "dry_run")]
+    yes: bool,
     /// Why, for the tombstones
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -107,7 +113,30 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         principal: args.principal.clone(),
         before: args.before,
     };
+    if !args.dry_run && !args.yes && !is_meant(&selection, global)? {
+        return Ok(exit::NO);
+    }
     carry_out(&selection, args.reason.clone(), Deed::of(args.dry_run, args.compact), global)
+}
+
+/// Asks whether what is selected should go, once it is counted.
+fn is_meant(selection: &Selection, global: &Global) -> Result<bool, Failure> {
+    if !can_ask(global) {
+        return Err(Failure::usage(
+            "what is erased cannot be had back, and standard input is not a terminal",
+        )
+        .help("look at it with --dry-run, then give --yes"));
+    }
+    let mut eraser = global.home()?.store().eraser().map_err(|error| failed(&error))?;
+    let erased = eraser.rehearse(selection).map_err(|error| failed(&error))?;
+    drop(eraser);
+    let question = format!(
+        "Erase {} of {}, {}, for good?",
+        count(erased.payloads, "payload", "payloads"),
+        count(erased.runs.len(), "run", "runs"),
+        count(erased.bytes, "byte", "bytes"),
+    );
+    says_yes(&mut Out::new(), &question)
 }
 
 /// Erases, or counts, and says what came of it.
@@ -135,8 +164,8 @@ pub(super) fn carry_out(
 
 fn failed(error: &LedgerError) -> Failure {
     match error {
-        LedgerError::Refused(Refusal::RunUnknown(_) | Refusal::RunAmbiguous { .. }) => {
-            Failure::no(error).help("`portcullis runs list` lists the runs")
+        LedgerError::Refused(refusal @ (Refusal::RunUnknown(_) | Refusal::RunAmbiguous { .. })) => {
+            Failure::no(refusal).help("`portcullis runs list` lists the runs")
         }
         LedgerError::Refused(Refusal::WritersAtWork { .. }) => Failure::no(error)
             .help("the request is erased; compact with the same command once the daemon is stopped"),

@@ -22,7 +22,7 @@ use portcullis_eval::{
     claims, eicu_ac, health_records, ifeval, mind2web_sc, policy_guard, text, unrelated, web_rules,
 };
 
-use crate::bundle::{BundleArg, Opened};
+use crate::bundle::{Opened, SuiteBundleArg};
 use crate::cli::Json;
 use crate::exit;
 use crate::failure::Failure;
@@ -67,7 +67,7 @@ pub(crate) struct Args {
 enum Suite {
     /// Roles over health records, for an agent that answers questions with code
     #[command(name = eicu_ac::NAME)]
-    #[command(after_help = "Example:\n  portcullis eval eicu-ac --data eicu_ac/ --from code")]
+    #[command(after_help = "Examples:\n  portcullis eval eicu-ac --data eicu_ac/ --from code")]
     EicuAc {
         #[command(flatten)]
         common: Common,
@@ -79,7 +79,7 @@ enum Suite {
     },
     /// Rules about a user's profile for a web agent
     #[command(name = mind2web_sc::NAME)]
-    #[command(after_help = "Example:\n  portcullis eval mind2web-sc --data mind2web_sc.jsonl")]
+    #[command(after_help = "Examples:\n  portcullis eval mind2web-sc --data mind2web_sc.jsonl")]
     Mind2WebSc {
         #[command(flatten)]
         common: Common,
@@ -88,23 +88,23 @@ enum Suite {
     },
     /// Recorded runs of 17 agents in an office, with one attack on every task and without
     #[command(name = Name::AgentDojo.as_str())]
-    #[command(after_help = "Example:\n  portcullis eval agentdojo --data agentdojo_invariant/ --limit 194")]
+    #[command(after_help = "Examples:\n  portcullis eval agentdojo --data agentdojo_invariant/ --limit 194")]
     AgentDojo(recorded::Args),
     /// Recorded runs with newer attacks, where third parties also ask for things that are wanted
     #[command(name = Name::AgentDyn.as_str())]
-    #[command(after_help = "Example:\n  portcullis eval agentdyn --data agentdyn/")]
+    #[command(after_help = "Examples:\n  portcullis eval agentdyn --data agentdyn/")]
     AgentDyn(recorded::Args),
     /// Recorded runs in which a tool's result says what it wants, without a marker
     #[command(name = Name::InjecAgent.as_str())]
-    #[command(after_help = "Example:\n  portcullis eval injecagent --data injecagent/")]
+    #[command(after_help = "Examples:\n  portcullis eval injecagent --data injecagent/")]
     InjecAgent(recorded::Args),
     /// Recorded runs in which a tool's result tells the agent to use one more tool, and clean ones
     #[command(name = Name::Asb.as_str())]
-    #[command(after_help = "Example:\n  portcullis eval asb --data asb/")]
+    #[command(after_help = "Examples:\n  portcullis eval asb --data asb/")]
     Asb(recorded::Args),
     /// Recorded runs without attack, of the sets above and of tau-bench and tau2
     #[command(name = Name::Benign.as_str())]
-    #[command(after_help = "Example:\n  portcullis eval benign --data sets/")]
+    #[command(after_help = "Examples:\n  portcullis eval benign --data sets/")]
     Benign(recorded::Args),
     /// Recorded runs of many kinds of agents, cases, honest texts and prompts, in one table
     #[command(name = portcullis_eval::worlds::NAME)]
@@ -118,16 +118,16 @@ enum Suite {
     All(all::Args),
     /// Innocent prompts that look like attacks, and attacks, before the detector of inputs
     #[command(name = text::NAME)]
-    #[command(after_help = "Example:\n  portcullis eval text --data sets/")]
+    #[command(after_help = "Examples:\n  portcullis eval text --data sets/")]
     Text(TextArgs),
     /// Replies of models to instructions, against the verdicts of the published grader
     #[command(name = ifeval::NAME)]
-    #[command(after_help = "Example:\n  portcullis eval ifeval --data ifeval/ --predictions follow.jsonl")]
+    #[command(after_help = "Examples:\n  portcullis eval ifeval --data ifeval/ --predictions follow.jsonl")]
     Ifeval(contracts::Args),
     /// Replies with statements about each, checked, repaired by code or by strategies with a model, and checked again
     #[command(name = policy_guard::NAME)]
     #[command(
-        after_help = "Example:\n  portcullis eval policy-guard --data sample_responses.jsonl \\\n      --plot compliance.svg"
+        after_help = "Examples:\n  portcullis eval policy-guard --data sample_responses.jsonl \\\n      --plot compliance.svg"
     )]
     PolicyGuard(contracts::Plotted),
     /// Programs that a model writes for every record, and what they are compared with
@@ -136,16 +136,16 @@ enum Suite {
     Guardagent(guardagent::Args),
     /// Claims that something is done, in the last replies of recorded runs, and whether the record shows it
     #[command(name = claims::NAME)]
-    #[command(after_help = "Example:\n  portcullis eval claims --data tau2_retail_claude_runs/")]
+    #[command(after_help = "Examples:\n  portcullis eval claims --data tau2_retail_claude_runs/")]
     Claims(contracts::Args),
     /// Rehearsed conversations, harmless and harmful, with the level that each must reach
-    #[command(after_help = "Example:\n  portcullis eval scenarios --data examples/scenarios")]
+    #[command(after_help = "Examples:\n  portcullis eval scenarios --data examples/scenarios")]
     Scenarios(scenarios::Args),
     /// The rehearsed conversations without safeguards, with those before, during and after an action
-    #[command(after_help = "Example:\n  portcullis eval ablation --data examples/scenarios")]
+    #[command(after_help = "Examples:\n  portcullis eval ablation --data examples/scenarios")]
     Ablation(scenarios::Parts),
     /// What is left of the protection when a guard is dropped, delayed or wrong, or the ledger is blocked
-    #[command(after_help = "Example:\n  portcullis eval chaos --data examples/scenarios")]
+    #[command(after_help = "Examples:\n  portcullis eval chaos --data examples/scenarios")]
     Chaos(scenarios::Parts),
 }
 
@@ -182,7 +182,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "PATH")]
     data: PathBuf,
     #[command(flatten)]
-    bundle: BundleArg,
+    bundle: SuiteBundleArg,
     /// Write the report as JSON to a file; `-` for standard output
     #[arg(long, value_name = "F", value_parser = Json::file, default_value = Json::NONE, hide_default_value = true)]
     json: Json,

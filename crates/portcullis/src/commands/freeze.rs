@@ -160,12 +160,12 @@ fn frozen(out: &mut Out, answer: &FreezeAnswer, global: &Global) -> Result<(), F
     }
     let notice = out::NOTICE;
     if !answer.known {
-        out.line(format_args!(
+        out.next_step(format_args!(
             "{notice}the store has no run of this principal; `portcullis runs show` names the principal of a run{notice:#}"
         ))?;
     }
     unrecorded(out, answer)?;
-    out.line(format_args!(
+    out.next_step(format_args!(
         "{faint}calls that servers are already working on are not undone; release with `portcullis freeze release {}`{faint:#}",
         options(&freeze.scope)
     ))
@@ -187,12 +187,12 @@ fn released(out: &mut Out, answer: &FreezeAnswer, global: &Global) -> Result<(),
         None => out.line(format_args!("{good}released{good:#}  {scope}, {}", live(answer.runs)))?,
     }
     if answer.freeze.stops.is_some() {
-        out.line(format_args!(
+        out.next_step(format_args!(
             "calls with side effects stay frozen; release them with `portcullis freeze release {options}`"
         ))?;
     }
     if answer.held_by_others > 0 {
-        out.line(format_args!(
+        out.next_step(format_args!(
             "{notice}still frozen by other freezes: {}; `portcullis freeze list` shows them{notice:#}",
             live(answer.held_by_others)
         ))?;

@@ -310,7 +310,7 @@ fn show(report: &PackCheck, believed: &Believed, out: &mut Out) -> Result<(), Fa
     }
     if report.status == Status::Incomplete && believed.policy.is_none() {
         let faint = out::FAINT;
-        out.line(format_args!(
+        out.next_step(format_args!(
             "{faint}  give --trust FILE, a trust policy: `portcullis log policy --remember` prints that of a store{faint:#}"
         ))?;
     }

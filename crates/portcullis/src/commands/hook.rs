@@ -249,7 +249,7 @@ fn install(place: &Place, rules: &Rules, global: &Global) -> Result<u8, Failure>
         out.line(format_args!("{STRONG}{file}{STRONG:#} {starts} `{command}`"))?;
         out.line(format_args!("for {}", change.events.join(", ")))?;
         out.line(format_args!(
-            "it answers within {} s; what is held: `portcullis approvals list`",
+            "it answers within {} s; held calls: `portcullis approvals list`",
             ANSWER_MAX.as_secs()
         ))?;
         if let Some(besides) = hook::besides(agent) {

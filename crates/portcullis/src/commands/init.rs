@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use portcullis_contain::{Contained, Drafted, Invocation, Output, Profile, Seen, Watch, draft};
-use portcullis_gateway::init::{self, DraftOptions, DraftSummary, InitError};
+use portcullis_gateway::init::{self, BehindGate, DraftOptions, DraftSummary, InitError};
 use portcullis_gateway::mcp::RemoteServer;
 use serde_json::json;
 
@@ -18,6 +18,10 @@ use crate::out::{FAINT, GOOD, NOTICE, Out, STRONG, clean_line, count};
 
 /// Folder of the bundle where none is named.
 const BUNDLE: &str = "portcullis-bundle";
+
+/// What to do where no tool is left.
+const NO_TOOLS: &str = "a bundle classifies tools: see that the server lists some (its settings, or your rights there), \
+and accept those that changed (`portcullis tools changed`); a server without tools needs no draft";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -68,12 +72,17 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Some(server) => gate_in_front_of(server, global)?,
         None => args.command.clone(),
     };
-    let options = DraftOptions { command, folder, add: args.add };
+    let behind_gate = match &args.url {
+        Some(server) => Some(BehindGate { home: global.home()?, known_as: server.known_as() }),
+        None => None,
+    };
+    let options = DraftOptions { command, folder, add: args.add, behind_gate };
     let runtime = runtime()?;
     let drafted = runtime.block_on(init::draft(options));
     runtime.shutdown_background();
     let summary = drafted.map_err(|error| match error {
         InitError::NoCommand => Failure::usage(error),
+        InitError::NoTools { .. } => Failure::no(error).help(NO_TOOLS),
         error => Failure::unreadable(error),
     })?;
     tell(&summary, args, global)?;
@@ -168,6 +177,8 @@ fn tell(summary: &DraftSummary, args: &Args, global: &Global) -> Result<(), Fail
     }
     let server =
         args.url.as_ref().map_or_else(|| "-- …".to_owned(), |server| format!("--url {}", server.known_as()));
-    out.line(format_args!("next: read {folder}/tools, then `portcullis mcp --bundle {folder} {server}`"))?;
+    out.next_step(format_args!(
+        "next: read {folder}/tools, then `portcullis mcp --bundle {folder} {server}`"
+    ))?;
     out.finish()
 }

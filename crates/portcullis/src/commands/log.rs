@@ -41,24 +41,24 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// How the log stands
-    #[command(after_help = "Example:\n  portcullis log status --json")]
+    #[command(after_help = "Examples:\n  portcullis log status --json")]
     Status,
     /// Print the trust policy that believes this log, for others to verify exports with
-    #[command(after_help = "Example:\n  portcullis log policy --remember > trust.policy")]
+    #[command(after_help = "Examples:\n  portcullis log policy --remember > trust.policy")]
     Policy {
         /// Remember the tree of now: whoever holds this line is shown no other history
         #[arg(long)]
         remember: bool,
     },
     /// Have a new key sign the heads of runs
-    #[command(after_help = "Example:\n  portcullis log enrol --label \"key of 2027\"")]
+    #[command(after_help = "Examples:\n  portcullis log enrol --label \"key of 2027\"")]
     Enrol {
         /// What people call it
         #[arg(long, default_value = "gate")]
         label: String,
     },
     /// Say in the log that a writer's key counts no more
-    #[command(after_help = "Example:\n  portcullis log revoke 3f1c90aa --reason \"the laptop was stolen\"")]
+    #[command(after_help = "Examples:\n  portcullis log revoke 3f1c90aa --reason \"the laptop was stolen\"")]
     Revoke {
         /// The key's id, or its beginning
         key: String,
@@ -67,14 +67,14 @@ enum Command {
         reason: String,
     },
     /// End the log: nothing more enters it
-    #[command(after_help = "Example:\n  portcullis log freeze --reason \"moved to the cluster\"")]
+    #[command(after_help = "Examples:\n  portcullis log freeze --reason \"moved to the cluster\"")]
     Freeze {
         /// Why
         #[arg(long)]
         reason: String,
     },
     /// End the log and put its store aside; the next run begins a new one
-    #[command(after_help = "Example:\n  portcullis log rotate --reason \"the year is over\"")]
+    #[command(after_help = "Examples:\n  portcullis log rotate --reason \"the year is over\"")]
     Rotate {
         /// Why
         #[arg(long, default_value = "rotated")]

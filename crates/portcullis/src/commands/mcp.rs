@@ -9,7 +9,8 @@ use portcullis_core::id::RunId;
 use portcullis_gateway::mcp::{self, GateError, GateOptions, RemoteServer, ServerAt};
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::bundle::BundleArg;
+use crate::advice::AdvisedErrors;
+use crate::bundle::{BundleArg, check_folder};
 use crate::cli::Global;
 use crate::commands::completions::run_ids;
 use crate::daemon::runtime;
@@ -72,16 +73,14 @@ pub(crate) struct Args {
 /// Has warnings written to standard error, which may be a terminal that is gone.
 fn warn_on_stderr() {
     let ansi = anstream::AutoStream::choice(&std::io::stderr()) != ColorChoice::Never;
-    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(ansi).with_target(false);
+    let log = tracing_subscriber::fmt().with_writer(|| AdvisedErrors).with_ansi(ansi).with_target(false);
     log.with_max_level(LevelFilter::WARN).log_internal_errors(false).init();
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     warn_on_stderr();
-    if args.bundle.folder().is_some() {
-        // Mistakes are shown with their places, here rather than as an answer of the daemon.
-        args.bundle.open()?;
-    }
+    // Mistakes are shown with their places, here rather than as an answer of the daemon.
+    args.bundle.folder().map_or(Ok(()), check_folder)?;
     let server_at = match args.url.clone() {
         None => ServerAt::Command(args.command.clone()),
         Some(mut server) => {

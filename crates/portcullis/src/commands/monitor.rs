@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         let look = watch.look(&source, now()?);
         let told = args.every.is_some() && look.alerts.is_empty() && look.leaves == 0;
         if !told || look.incomplete != incomplete {
-            tell(&origin, &look, &args.forks, global)?;
+            tell(&origin, &look, args, global)?;
         }
         watch.remember().map_err(Failure::unreadable)?;
         let Some(every) = args.every else {
@@ -173,10 +173,10 @@ fn origin(args: &Args, trust: &TrustPolicy) -> Result<String, Failure> {
 }
 
 /// Prints a look, and puts the proofs of forks into their files.
-fn tell(origin: &str, look: &Look, forks: &Path, global: &Global) -> Result<(), Failure> {
+fn tell(origin: &str, look: &Look, args: &Args, global: &Global) -> Result<(), Failure> {
     let mut out = Out::new();
     for alert in &look.alerts {
-        let proof = alert.fork.as_ref().map(|fork| keep(fork, forks)).transpose()?;
+        let proof = alert.fork.as_ref().map(|fork| keep(fork, &args.forks)).transpose()?;
         show(origin, alert, proof.as_deref(), global, &mut out)?;
     }
     if global.json {
@@ -187,7 +187,7 @@ fn tell(origin: &str, look: &Look, forks: &Path, global: &Global) -> Result<(), 
             "missing": look.missing, "open": look.open, "cosigned": look.cosigned,
             "incomplete": look.incomplete,
         }))?;
-        return out.finish();
+        return done(out, args);
     }
     if look.more > 0 {
         out.line(format_args!("... and {} more alerts", look.more))?;
@@ -207,6 +207,14 @@ fn tell(origin: &str, look: &Look, forks: &Path, global: &Global) -> Result<(), 
     if let Some(why) = &look.incomplete {
         let style = out::NOTICE;
         out.line(format_args!("{style}incomplete{style:#}: {}", clean_line(why)))?;
+    }
+    done(out, args)
+}
+
+/// Hands over what was said. Who watches stops when nobody reads any more.
+fn done(mut out: Out, args: &Args) -> Result<(), Failure> {
+    if args.every.is_some() {
+        out.flush()?;
     }
     out.finish()
 }

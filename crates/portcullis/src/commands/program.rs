@@ -110,7 +110,7 @@ fn run_one(args: &RunArgs, global: &Global) -> Result<u8, Failure> {
         input::unreadable(&args.action, error)
             .help("an action is `{\"tool\": \"refund\", \"args\": {\"amount\": \"EUR 20\"}}`")
     })?;
-    let opened = args.bundle.open()?;
+    let opened = args.bundle.open(global)?;
     let stem = args.program.file_stem().and_then(|stem| stem.to_str()).filter(|stem| *stem != input::STDIN);
     let path = format!("programs/{}.star", stem.unwrap_or("program").to_lowercase().replace([' ', '.'], "-"));
     let mut files = opened.files;

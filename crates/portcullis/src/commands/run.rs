@@ -191,8 +191,11 @@ fn narrow<'a>(folder: &'a Path, home: Option<&Path>) -> Result<&'a Path, Failure
     let is_above_home = home.is_some_and(|home| is_below(home, folder));
     if is_above_home || folder.parent().is_none() {
         let shown = folder.display();
-        return Err(Failure::usage(format!("`{shown}` is no project: all of it could be written"))
-            .help("go into a project, or give --profile with a file that names folders"));
+        let why = if is_above_home { "it contains your home folder" } else { "it is the root of all files" };
+        return Err(Failure::usage(format!(
+            "`{shown}` is no project: {why}, and all of it could be written"
+        ))
+        .help("go into a project, or give --profile with a file that names folders"));
     }
     Ok(folder)
 }

@@ -11,7 +11,7 @@ use crate::commands::completions::run_ids;
 use crate::daemon::Daemon;
 use crate::exit;
 use crate::failure::Failure;
-use crate::out::{self, Out, clean_line, short};
+use crate::out::{self, FAINT, Out, clean_line, short};
 
 /// Runs that are listed unless told otherwise.
 const LIST_DEFAULT: u32 = 20;
@@ -38,7 +38,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// List the latest runs
-    #[command(after_help = "Example:\n  portcullis runs list --limit 5")]
+    #[command(after_help = "Examples:\n  portcullis runs list --limit 5")]
     List {
         /// At most so many
         #[arg(long, value_name = "N", default_value_t = LIST_DEFAULT)]
@@ -70,13 +70,13 @@ enum Command {
         after: u64,
     },
     /// End a run; only a person resumes it
-    #[command(after_help = "Example:\n  portcullis runs halt 0199ab3c --note \"wrong folder\"")]
+    #[command(after_help = "Examples:\n  portcullis runs halt 0199ab3c --note \"wrong folder\"")]
     Halt(ControlArgs),
     /// Make a run wait for an input or a resume
-    #[command(after_help = "Example:\n  portcullis runs pause 0199ab3c")]
+    #[command(after_help = "Examples:\n  portcullis runs pause 0199ab3c")]
     Pause(ControlArgs),
     /// Let a halted or paused run go on
-    #[command(after_help = "Example:\n  portcullis runs resume 0199ab3c")]
+    #[command(after_help = "Examples:\n  portcullis runs resume 0199ab3c")]
     Resume(ControlArgs),
 }
 
@@ -97,7 +97,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     let mut out = Out::new();
     match &args.command {
-        Command::List { limit } => list(&mut out, &daemon.ask(|client| client.runs(*limit))?, global)?,
+        Command::List { limit } => {
+            let runs = daemon.ask(|client| client.runs(limit.saturating_add(1)))?;
+            list(&mut out, &runs, *limit, global)?;
+        }
         Command::Show { run, payloads } => {
             show(&mut out, &daemon.ask(|client| client.run(run))?, global)?;
             if *payloads {
@@ -126,7 +129,9 @@ fn word(run: &RunInfo) -> (&'static str, anstyle::Style) {
     }
 }
 
-fn list(out: &mut Out, runs: &[RunInfo], global: &Global) -> Result<(), Failure> {
+/// Lists the latest runs, of which there may be one more than the limit, and says that there are more.
+fn list(out: &mut Out, runs: &[RunInfo], limit: u32, global: &Global) -> Result<(), Failure> {
+    let (runs, more) = runs.split_at_checked(limit as usize).unwrap_or((runs, &[]));
     if global.json {
         return runs.iter().try_for_each(|run| out.json(run));
     }
@@ -148,6 +153,12 @@ fn list(out: &mut Out, runs: &[RunInfo], global: &Global) -> Result<(), Failure>
             run.steps,
             run.side_effects,
             clean_line(&run.policy)
+        ))?;
+    }
+    if !more.is_empty() {
+        out.line(format_args!(
+            "{FAINT}there are more: --limit {} shows as many{FAINT:#}",
+            limit.saturating_mul(2).max(1)
         ))?;
     }
     Ok(())
@@ -221,7 +232,11 @@ fn events(out: &mut Out, daemon: &Daemon, run: &str, after: u64, global: &Global
             out.line(format_args!("{}", line.trim_end()))?;
         }
         match page.next {
-            Some(next) if next > after => after = next,
+            Some(next) if next > after => {
+                // Nobody waits for the rest once nobody reads.
+                out.flush()?;
+                after = next;
+            }
             _ => return Ok(()),
         }
     }

@@ -28,7 +28,8 @@ Examples:
 `portcullis mcp`, `approvals` and `runs` start it when it is not running. It ends in good order on SIGTERM or \
 SIGINT. The bundle that is named with --bundle is the state folder's from then on, whoever starts the daemon; the file \
 `bundle.path` in it names it, and without the file the shipped bundle is served. A second daemon for the same state folder \
-leaves at once: with exit code 0 where the folder is served as asked, with 1 where another bundle is.";
+leaves at once: with exit code 0 where the folder is served as asked, with 1 where another bundle is, or where --http \
+or --console names an address that is not served.";
 
 /// Serve the gate: own the store, listen on the socket and, where asked, on HTTP
 ///
@@ -42,10 +43,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     bundle: BundleArg,
     /// Listen on this TCP address too; one that other machines can reach needs a [[credential]] in the bundle
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     http: Option<SocketAddr>,
     /// Serve the console, on this address or on 127.0.0.1:7413; `portcullis console` prints a link that signs in
-    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = CONSOLE)]
+    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = CONSOLE, value_parser = address)]
     console: Option<SocketAddr>,
     /// How browsers reach the console, such as https://gate.example.com, where something in front of it speaks TLS
     #[arg(long, value_name = "ORIGIN", requires = "console")]
@@ -54,6 +55,11 @@ pub(crate) struct Args {
     /// be given again. Read at the start
     #[arg(long, value_name = "DIR")]
     controls: Vec<PathBuf>,
+}
+
+/// Where to listen. No names: what a name means changes, and the gate must not be reachable from elsewhere by accident.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "give an IP address and a port, such as 127.0.0.1:7777".to_owned())
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -71,18 +77,17 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     };
     match runtime()?.block_on(daemon::run(options)) {
         Ok(()) => Ok(exit::YES),
-        // Whoever asks for the console must not believe that there is one.
-        Err(error @ DaemonError::AlreadyRunning(_)) if args.console.is_some() => {
-            let help = "stop it (its process is in `daemon.pid` of the state folder), then start this one again; runs that are open continue";
-            Err(Failure::no(error).help(help))
-        }
         // Of several that are started at once, one serves; the others have nothing left to do.
         Err(error @ DaemonError::AlreadyRunning(_)) => {
             info!("{error}");
             Ok(exit::YES)
         }
-        // Whoever names a bundle must not believe that it is in force.
-        Err(error @ DaemonError::OtherBundle { .. }) => Err(Failure::no(error)),
+        // Whoever names a bundle or an address must not believe that it is served.
+        Err(error @ (DaemonError::OtherBundle { .. } | DaemonError::OtherAddress { .. })) => {
+            Err(Failure::no(error))
+        }
+        Err(error @ DaemonError::Listen { .. }) => Err(Failure::unreadable(error)
+            .help("choose another port, or end what listens there: `ss -ltnp` names it")),
         Err(error @ DaemonError::Chosen { .. }) => Err(Failure::unreadable(error)),
         // Only who serves loads the bundle; its mistakes are shown with their places.
         Err(DaemonError::Bundle(error)) => Err(bundle::refused(args.bundle.folder(), error)),

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if let Some(text) = &args.request {
         return request::run(text, args.policy.as_deref(), &args.bundle, global);
     }
-    let opened = args.bundle.open()?;
+    let opened = args.bundle.open(global)?;
     if args.list {
         return list(&opened, global);
     }

@@ -6,6 +6,7 @@ use portcullis_gateway::api::{AcceptTool, AcceptTools, AcceptedTool, ChangedTool
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
+use crate::ask::{can_ask, says_yes};
 use crate::cli::Global;
 use crate::daemon::Daemon;
 use crate::exit;
@@ -47,7 +48,7 @@ enum Command {
     Changed,
     /// Accept a tool as its server describes it now, or all that `tools changed` shows
     #[command(
-        after_help = "Examples:\n  portcullis tools accept read_file \\\n      --server \"npx -y @modelcontextprotocol/server-filesystem /data\"\n  portcullis tools accept --all --digest 9f2b41c07d3e"
+        after_help = "Examples:\n  portcullis tools accept read_file --digest 9f2b41c07d3e \\\n      --server \"npx -y @modelcontextprotocol/server-filesystem /data\"\n  portcullis tools accept --all --digest 9f2b41c07d3e"
     )]
     Accept {
         /// Name of the tool
@@ -59,7 +60,8 @@ enum Command {
         /// The command that starts its server, where several changed a tool of that name
         #[arg(long, value_name = "COMMAND")]
         server: Option<String>,
-        /// What you read, as `tools changed` names it: if it changed again since, nothing is accepted
+        /// What you read, as `tools changed` names it: if it changed again since, nothing is accepted. Without it, at a
+        /// terminal, the change is shown and you are asked
         #[arg(long, value_name = "HEX", value_parser = digits)]
         digest: Option<String>,
     },
@@ -84,7 +86,12 @@ fn changes(command: &Command, global: &Global) -> Result<u8, Failure> {
             if changed.changed.is_empty() { exit::YES } else { exit::NO }
         }
         Command::Accept { tool: Some(tool), server, digest, .. } => {
-            let accept = AcceptTool { tool: tool.clone(), server: server.clone(), digest: digest.clone() };
+            let digest = match digest {
+                Some(digest) => Some(digest.clone()),
+                None => read_now(&mut out, &daemon, (tool, server.as_deref()), global)?,
+            };
+            let Some(digest) = digest else { return Ok(exit::NO) };
+            let accept = AcceptTool { tool: tool.clone(), server: server.clone(), digest: Some(digest) };
             accepted(&mut out, &daemon.ask(|client| client.accept_tool(&accept))?, global)?;
             exit::YES
         }
@@ -102,6 +109,33 @@ fn changes(command: &Command, global: &Global) -> Result<u8, Failure> {
     };
     out.finish()?;
     Ok(code)
+}
+
+/// The digest of a change that a person reads now and says yes to; none where they say no.
+fn read_now(
+    out: &mut Out,
+    daemon: &Daemon,
+    (tool, server): (&str, Option<&str>),
+    global: &Global,
+) -> Result<Option<String>, Failure> {
+    if !can_ask(global) {
+        return Err(Failure::usage(
+            "whoever accepts a tool must name what they read, and standard input is not a terminal",
+        )
+        .help("give `--digest` with the digits that `portcullis tools changed` shows"));
+    }
+    let mut list = daemon.ask(|client| client.changed_tools())?;
+    list.changed.retain(|change| change.tool == tool && server.is_none_or(|server| change.server == server));
+    let Ok([change]) = <[ChangedTool; 1]>::try_from(list.changed) else {
+        return Err(Failure::no(format!("there is not one change of a tool `{tool}` to accept"))
+            .help("`portcullis tools changed` shows what changed; where several servers have a tool of that name, --server names one"));
+    };
+    entry(out, &change)?;
+    // The daemon says what is the matter with one that cannot be read.
+    if change.unreadable.is_some() || says_yes(out, "Accept this tool as it is now?")? {
+        return Ok(Some(change.digest.to_string()));
+    }
+    Ok(None)
 }
 
 /// A digest, or the start of one.
@@ -130,30 +164,32 @@ fn show(out: &mut Out, list: &ChangedTools, global: &Global) -> Result<(), Failu
     if list.changed.is_empty() {
         return out.line(format_args!("no tool changed since it was accepted"));
     }
-    let strong = out::STRONG;
     for change in &list.changed {
-        out.line(format_args!(
-            "{strong}{}{strong:#}  of {}",
-            clean_line(&change.tool),
-            clean_line(&change.server)
-        ))?;
-        if let Some(why) = &change.unreadable {
-            let bad = out::BAD;
-            out.line(format_args!("  {bad}cannot be read{bad:#}: {}", clean_line(why)))?;
-            out.line(format_args!("  It stays hidden until its server lists it otherwise."))?;
-            continue;
+        entry(out, change)?;
+        if change.unreadable.is_none() {
+            let command = format!("portcullis tools accept {} --digest {}", word(&change.tool), change.short);
+            out.next_step(format_args!("  accept: {command}"))?;
         }
-        difference(out, change)?;
-        out.line(format_args!(
-            "  accept: portcullis tools accept {} --digest {}",
-            word(&change.tool),
-            change.short
-        ))?;
     }
     if list.changed.len() > 1 {
-        out.line(format_args!("accept all of them: portcullis tools accept --all --digest {}", list.short))?;
+        let command = format!("portcullis tools accept --all --digest {}", list.short);
+        out.next_step(format_args!("accept all of them: {command}"))?;
     }
     Ok(())
+}
+
+/// A tool that changed, and how.
+fn entry(out: &mut Out, change: &ChangedTool) -> Result<(), Failure> {
+    let strong = out::STRONG;
+    out.line(format_args!(
+        "{strong}{}{strong:#}  of {}",
+        clean_line(&change.tool),
+        clean_line(&change.server)
+    ))?;
+    let Some(why) = &change.unreadable else { return difference(out, change) };
+    let bad = out::BAD;
+    out.line(format_args!("  {bad}cannot be read{bad:#}: {}", clean_line(why)))?;
+    out.line(format_args!("  It stays hidden until its server lists it otherwise."))
 }
 
 /// A name as a word of a shell command; a placeholder where it would need more than quotes.

@@ -10,6 +10,7 @@ use portcullis_gateway::upstream_auth::{
 use serde_json::json;
 use url::Url;
 
+use crate::advice::advice;
 use crate::cli::Global;
 use crate::daemon::runtime;
 use crate::exit;
@@ -226,7 +227,7 @@ fn line(out: &mut Out, standing: &Standing) -> Result<(), Failure> {
         clean_line(&of)
     ))?;
     match why {
-        Some(why) => out.line(format_args!("{:<16}  {}", "", clean_line(why))),
+        Some(why) => out.line(format_args!("{:<16}  {}", "", clean_line(&advice(why)))),
         None => Ok(()),
     }
 }

@@ -14,7 +14,7 @@ use portcullis_gateway::mcp::{WorkServer, serve_work};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::bundle::BundleArg;
+use crate::bundle::{BundleArg, check_folder};
 use crate::cli::Global;
 use crate::commands::completions::run_ids;
 use crate::daemon::{Daemon, runtime};
@@ -218,9 +218,7 @@ impl Which {
 }
 
 fn serve(args: &Args, global: &Global) -> Result<u8, Failure> {
-    if args.bundle.folder().is_some() {
-        args.bundle.open()?;
-    }
+    args.bundle.folder().map_or(Ok(()), check_folder)?;
     let server = WorkServer {
         home: global.home()?,
         session: args.session.clone(),
@@ -286,7 +284,7 @@ fn list(out: &mut Out, run: &str, global: &Global) -> Result<u8, Failure> {
     if global.json {
         items.iter().try_for_each(|item| out.json(item))?;
     } else if items.is_empty() {
-        out.line(format_args!("this run has no work items; `portcullis work add` makes one"))?;
+        out.next_step(format_args!("this run has no work items; `portcullis work add` makes one"))?;
     } else {
         items.iter().try_for_each(|item| line(out, item))?;
     }
@@ -412,7 +410,7 @@ fn operate(out: &mut Out, run: &str, operation: WorkOperation, global: &Global) 
     } else {
         described(out, &item)?;
         if checking {
-            out.line(format_args!(
+            out.next_step(format_args!(
                 "its criteria are still being checked; `portcullis work show` tells what came of it"
             ))?;
         }

@@ -18,7 +18,7 @@ fn stable(stdout: &str) -> String {
 #[test]
 fn the_example_in_full() {
     let ran = run(&["check", TRACE, "--tools"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, "bundle: the shipped one\n"));
     expect![[r#"
         ~fetch_page                   WEB_FETCH                    risk 0.3   the name says `fetch`
         ~pay_invoice                  PAY            side effects  risk 0.9   the name says `pay`

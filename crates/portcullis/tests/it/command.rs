@@ -37,6 +37,8 @@ pub(crate) fn portcullis(args: &[&str]) -> Command {
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "PORTCULLIS_HOME"] {
         command.env_remove(name);
     }
+    // What somebody chose for their own state folder is none of a test's business.
+    command.env("XDG_STATE_HOME", std::env::temp_dir().join("portcullis-no-state"));
     command
 }
 

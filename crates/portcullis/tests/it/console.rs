@@ -115,5 +115,5 @@ fn who_asks_for_a_console_is_told_where_there_is_none() {
     assert!(shown(&refused).contains("portcullis serve --console"), "{}", shown(&refused));
     let second = state.command(&["serve", "--console", "127.0.0.1:0"]).output().unwrap();
     assert_eq!(second.status.code(), Some(1), "{}", shown(&second));
-    assert!(shown(&second).contains("daemon.pid"), "{}", shown(&second));
+    assert!(shown(&second).contains("not the console on 127.0.0.1:0"), "{}", shown(&second));
 }

@@ -85,6 +85,15 @@ pub(crate) async fn open(state: &State) -> Run {
     open_before(state, None).await
 }
 
+/// A run under a bundle of its own.
+pub(crate) async fn open_under(state: &State, bundle: &std::path::Path) -> Run {
+    let home = Home::at(&state.home()).unwrap();
+    let program = Some(PathBuf::from(env!("CARGO_BIN_EXE_portcullis")));
+    let start = StartOptions { program, ..StartOptions::default() };
+    let bundle = Some(bundle.display().to_string());
+    Run::open(&home, start, OpenRun { surface: "test".into(), bundle, ..OpenRun::default() }).await.unwrap()
+}
+
 /// A run of a surface that stands before a server.
 async fn open_before(state: &State, server: Option<String>) -> Run {
     let home = Home::at(&state.home()).unwrap();

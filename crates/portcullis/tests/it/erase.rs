@@ -84,14 +84,15 @@ fn a_run_is_erased_and_verifies_and_says_so() {
     let [counted] = home.run(&["erase", &run, "--dry-run", "--json"]).json().try_into().unwrap();
     assert_eq!((counted["payloads"].as_u64(), &counted["dry_run"]), (Some(all), &true.into()));
     assert_eq!(home.payloads(&run), before);
-    let arguments = home.run(&["erase", &run, "--name", "arguments", "--reason", "request 17", "--json"]);
+    let arguments =
+        home.run(&["erase", &run, "--name", "arguments", "--reason", "request 17", "--yes", "--json"]);
     let [erased] = arguments.json().try_into().unwrap();
     assert_eq!((arguments.code, &erased["purged"]), (0, &true.into()));
     let some = erased["payloads"].as_u64().unwrap();
     assert!(0 < some && some < all);
     let counts = home.payloads(&run);
     assert_eq!((counts["verified"].as_u64(), counts["erased"].as_u64()), (Some(all - some), Some(some)));
-    let rest = home.run(&["erase", &run]);
+    let rest = home.run(&["erase", &run, "--yes"]);
     assert_eq!(rest.code, 0, "{}", rest.stderr);
     assert!(rest.stdout.contains("of 1 run erased: "), "{}", rest.stdout);
     assert!(rest.stdout.contains("no file of the store holds them"), "{}", rest.stdout);
@@ -115,22 +116,22 @@ fn text_is_found_in_all_runs_and_retention_goes_by_age() {
     // Nothing is that old.
     let old = home.run(&["retention", "--payloads-older-than", "180d", "--json"]);
     assert_eq!((old.code, &old.json()[0]["payloads"]), (0, &0.into()));
-    let none = home.run(&["erase", "--principal", "nobody", "--json"]);
+    let none = home.run(&["erase", "--principal", "nobody", "--yes", "--json"]);
     assert_eq!((none.code, &none.json()[0]["payloads"]), (0, &0.into()));
-    let refused = home.run(&["erase", "--contains", "ab"]);
+    let refused = home.run(&["erase", "--contains", "ab", "--yes"]);
     assert_eq!(refused.code, 1, "{}", refused.stderr);
     for wrong in [
         &["erase"][..],
-        &["erase", "--name", "text"],
+        &["erase", "--name", "text", "--yes"],
         &["erase", "--before", "2026-13-01"],
-        &["erase", "--contains", "abc", "--event", "3"],
+        &["erase", "--contains", "abc", "--event", "3", "--yes"],
         &["retention", "--payloads-older-than", "180"],
         &["retention", "--payloads-older-than", "0d"],
     ] {
         assert_ne!(home.run(wrong).code, 0, "{wrong:?}");
         assert_eq!(home.payloads(&run)["erased"].as_u64(), Some(0), "{wrong:?}");
     }
-    let tomorrow = home.run(&["erase", "--before", "2999-01-01", "--json"]);
+    let tomorrow = home.run(&["erase", "--before", "2999-01-01", "--yes", "--json"]);
     assert_eq!(tomorrow.code, 0);
     assert_eq!(home.payloads(&run)["verified"].as_u64(), Some(0));
     let compacted = home.run(&["retention", "--payloads-older-than", "1d", "--compact", "--json"]);
@@ -241,7 +242,7 @@ fn what_guards_said_of_erased_arguments_goes_with_them() {
     assert!(shown.stdout.contains("developer/outside-write: "), "{}", shown.stdout);
     assert!(!shown.stdout.contains("erased"), "{}", shown.stdout);
 
-    let erased = home.run(&["erase", &id, "--name", "arguments", "--json"]);
+    let erased = home.run(&["erase", &id, "--name", "arguments", "--yes", "--json"]);
     let [erased] = erased.json().try_into().unwrap();
     // Two arguments, the findings of two held calls and of the one that the grant let through, its scope, the key.
     assert_eq!((&erased["payloads"], &erased["purged"]), (&7.into(), &true.into()));

@@ -124,10 +124,11 @@ fn colour_is_for_terminals_unless_asked_for() {
 fn a_reader_that_leaves_is_no_drama() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("long.jsonl");
-    let call = r#"{"id":"c","function":{"name":"get_thing","arguments":"{}"}}"#;
+    let call = r#"{"id":"c","function":{"name":"send_email","arguments":"{}"}}"#;
     let record = format!(r#"{{"messages":[{{"role":"assistant","tool_calls":[{call}]}}]}}"#);
     std::fs::write(&trace, format!("{record}\n").repeat(20_000)).unwrap();
-    let mut child = portcullis(&["check", trace.to_str().unwrap()])
+    let policy = ["--policy", "Strict Compliance Policy"];
+    let mut child = portcullis(&[&["check", trace.to_str().unwrap()], &policy[..]].concat())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -137,5 +138,9 @@ fn a_reader_that_leaves_is_no_drama() {
     assert!(line.contains("verdict"), "{line}");
     let mut stderr = String::new();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-    assert_eq!((child.wait().unwrap().code(), stderr.as_str()), (Some(2), ""));
+    assert_eq!(
+        (child.wait().unwrap().code(), stderr.as_str()),
+        (Some(1), "bundle: the shipped one\n"),
+        "its answer stands"
+    );
 }

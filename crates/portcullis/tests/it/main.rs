@@ -37,6 +37,8 @@ mod delegation;
 #[cfg(test)]
 mod display;
 #[cfg(test)]
+mod drafted;
+#[cfg(test)]
 mod engines;
 #[cfg(test)]
 mod erase;
@@ -54,6 +56,8 @@ mod governance;
 mod guardagent;
 #[cfg(test)]
 mod hook;
+#[cfg(test)]
+mod in_force;
 #[cfg(test)]
 mod log;
 #[cfg(test)]
@@ -90,6 +94,8 @@ mod restored;
 mod signals;
 #[cfg(test)]
 mod stand_in;
+#[cfg(test)]
+mod standing;
 #[cfg(test)]
 mod tools;
 #[cfg(test)]

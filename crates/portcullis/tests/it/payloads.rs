@@ -28,7 +28,7 @@ fn the_texts_of_a_run_are_shown_in_its_order() {
         (Some("observation"), Some(false))
     );
 
-    let erased = state.run(&["erase", run, "--reason", "asked to"]);
+    let erased = state.run(&["erase", run, "--reason", "asked to", "--yes"]);
     assert_eq!(erased.code, 0, "{}{}", erased.stdout, erased.stderr);
     let gone = state.run(&["runs", "show", run, "--payloads"]).stdout;
     assert!(gone.contains("bytes, erased)") && !gone.contains("1240000"), "{gone}");

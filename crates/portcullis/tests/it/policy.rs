@@ -137,7 +137,7 @@ fn syntax_errors_and_odd_bytes_have_places_too() {
     let ran = run(&["policy", "test", "--bundle", "no/such/folder"]);
     assert_eq!(ran.code, 3);
     assert!(ran.stderr.contains("error: cannot read the bundle at `no/such/folder`"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("help: --bundle takes a folder"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("help: a bundle is a folder"), "{}", ran.stderr);
 }
 
 #[test]

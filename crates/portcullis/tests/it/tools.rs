@@ -8,7 +8,7 @@ use crate::command::{bundle_copy, run};
 #[test]
 fn tools_are_listed_with_the_arguments_that_are_read() {
     let ran = run(&["tools", "list"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, "bundle: the shipped one\n"));
     expect![[r#"
         retrieve_compliance_documents  RETRIEVE_DOCS                risk 0.1
         send_email                     SEND_EMAIL     side effects  risk 0.7   recipient: email
@@ -31,7 +31,7 @@ fn effects_of_a_call_are_shown_with_their_text() {
     let arguments =
         r#"{"recipient": "Ann <ann@corp.example>\nBcc: eve@evil.example", "subject": "x", "body": "y"}"#;
     let ran = run(&["tools", "explain", "send_email", "--arguments", arguments]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, "bundle: the shipped one\n"));
     expect![[r#"
         send_email  Send an email. What has been sent cannot be called back.
           type SEND_EMAIL, has side effects, risk 0.7

@@ -108,7 +108,7 @@ fn a_store_of_a_later_release_is_refused_by_every_command_with_its_name_and_left
     refused(&["doctor"]);
     refused(&["simulate", "--plan", "Calculation Task"]);
     refused(&["serve"]);
-    refused(&["erase", &run]);
+    refused(&["erase", &run, "--yes"]);
     assert!(fs::read(database(&state)).unwrap() == before, "the store was changed");
 
     // Nor is a name believed that a person should not see as it is.

@@ -64,7 +64,12 @@ fn a_person_logs_in_looks_tries_and_logs_out() {
     server.revoke_all();
     let ended = run(&["try", "tickets"]);
     assert_eq!(ended.code, 1);
-    assert!(ended.stderr.contains("run `portcullis upstream login tickets --url"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("upstream login tickets --url")
+            && ended.stderr.contains("run `portcullis --home"),
+        "{}",
+        ended.stderr
+    );
     let status = run(&["status"]);
     assert!(status.code == 2 && status.stdout.contains("needs a login"), "{}", status.stdout);
     let out = run(&["logout", "tickets"]);

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use portcullis_core::event::{GrantScope, GrantedEffects};
 use portcullis_core::grant::fits;
 use portcullis_core::id::{ApprovalId, Digest, RunId};
-use portcullis_ledger::ApprovalRow;
+use portcullis_ledger::{ApprovalRow, ApprovalState};
 use portcullis_proof::export::PAYLOAD_BYTES_MAX as TEXT_BYTES_MAX;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Answer, Decider, Edit, Lasts, Says, ShownRequest};
@@ -16,6 +16,7 @@ use super::{Failure, Seen, Shared, find, read};
 use crate::api::{self, GRANTED_TOGETHER_MAX};
 use crate::daemon::auth::{Approver, Caller};
 use crate::daemon::routes::JsonBody;
+use crate::request_text::RUN_ENDED;
 
 pub(in super::super) async fn grant(
     State(shared): State<Shared>,
@@ -97,6 +98,9 @@ pub(in super::super) async fn say(
 ) -> Result<Seen<api::ApprovalInfo>, Failure> {
     let by = decider(&identity, None);
     let row = find(shared, &Caller(identity), approval).await?;
+    if row.state == ApprovalState::Expired && shared.gate.look_at(row.run).is_none() {
+        return Err(run_ended(row.approval));
+    }
     shared.gate.answer(row.approval, row.run, Answer { says, note, by }).await?;
     answered(shared, row.approval).await
 }
@@ -124,6 +128,9 @@ pub(in super::super) async fn granted(
     let (row, standing) = Standing::as_shown(shared, &Caller(identity.clone()), approval).await?;
     let (id, run): (ApprovalId, RunId) = (row.approval, row.run);
     let now = standing.info(shared, row).await;
+    if now.run_ended {
+        return Err(run_ended(id));
+    }
     let digest = match now.state {
         api::ApprovalPhase::Pending => Some(check_shown(&now, request.shown)?),
         // It is decided, or too late: the run says so.
@@ -136,6 +143,12 @@ pub(in super::super) async fn granted(
     let answer = Answer { says, note: request.note, by: decider(identity, shown) };
     shared.gate.answer(id, run, answer).await?;
     Ok(Granted { id, standing })
+}
+
+/// Nobody can decide on it any more.
+fn run_ended(approval: ApprovalId) -> Failure {
+    let message = format!("approval {approval} has expired: {RUN_ENDED}");
+    Failure::new(StatusCode::CONFLICT, api::code::RUN_NOT_LIVE, message)
 }
 
 fn decider(identity: &Identity, shown: Option<ShownRequest>) -> Decider {

@@ -148,7 +148,9 @@ impl Standing {
     pub(super) async fn info(&self, shared: &Shared, row: ApprovalRow) -> api::ApprovalInfo {
         let Self { request, detail, touches } = self;
         let mut live = Live::default();
-        if let Some(run) = shared.gate.look_at(row.run) {
+        let run = shared.gate.look_at(row.run);
+        let run_ended = run.is_none() && row.state == ApprovalState::Expired;
+        if let Some(run) = run {
             let whole = *detail == Detail::Whole;
             let read = |engine: &Engine| engine.touches(request.proposal().filter(|_| whole));
             let of_engine = |engine: &Engine| {
@@ -185,6 +187,7 @@ impl Standing {
             labels: live.labels,
             requested_at: row.requested,
             expires_at: live.expires_at,
+            run_ended,
             decided_at: row.decided,
             decided_by: row.decided_by,
             note: row.note,

@@ -107,6 +107,8 @@ pub(super) struct Console {
 #[derive(Debug)]
 pub(super) struct Listening {
     listener: TcpListener,
+    /// Where it listens.
+    pub(super) address: SocketAddr,
     console: Arc<Console>,
     close: watch::Sender<bool>,
 }
@@ -162,7 +164,8 @@ pub(super) async fn listen(
     state_file::make_private(&home.path().join(evals::FOLDER)).map_err(io)?;
     let listener = TcpListener::bind(at.address).await;
     let listener = listener.map_err(|source| DaemonError::Listen { address: at.address, source })?;
-    let port = listener.local_addr().map_err(io)?.port();
+    let address = listener.local_addr().map_err(io)?;
+    let port = address.port();
     let origin = match &at.origin {
         Some(origin) => checked_origin(origin)?,
         None => format!("http://{}.localhost:{port}", own_host(&folder.join(HOST_FILE)).map_err(io)?),
@@ -186,7 +189,7 @@ pub(super) async fn listen(
         forked: log::Known::default(),
         closing,
     };
-    Ok(Some(Listening { listener, console: Arc::new(console), close }))
+    Ok(Some(Listening { listener, address, console: Arc::new(console), close }))
 }
 
 impl Listening {

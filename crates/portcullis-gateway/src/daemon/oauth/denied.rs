@@ -65,6 +65,15 @@ impl Denied {
         Self::new(StatusCode::FORBIDDEN, "insufficient_scope", &message, Some(challenge))
     }
 
+    /// The token is right, and does not say what the bundle knows people by.
+    pub(super) fn no_claim(claim: &str) -> Self {
+        let message = format!(
+            "the token has no claim `{claim}` with a text, by which this gate's bundle knows whom it stands for; its \
+             operator names another with `claim` of the issuer"
+        );
+        Self::new(StatusCode::FORBIDDEN, code::FORBIDDEN, &message, None)
+    }
+
     /// The token is right, and a new one would not be better.
     pub(super) fn unknown_subject() -> Self {
         let message = "the token stands for nobody whom this gate knows; its operator lists subjects in the bundle, \

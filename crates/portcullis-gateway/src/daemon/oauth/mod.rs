@@ -96,6 +96,9 @@ impl ResourceServer {
         if oauth.scopes.iter().any(|scope| !claims.has_scope(scope)) {
             return Err(Denied::insufficient_scope(oauth));
         }
+        if claims.text(&issuer.claim).is_none() {
+            return Err(Denied::no_claim(&issuer.claim));
+        }
         identity(oauth, issuer, bundle, &claims).ok_or_else(Denied::unknown_subject)
     }
 }

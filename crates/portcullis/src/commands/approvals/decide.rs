@@ -1,6 +1,5 @@
 //! `portcullis approvals grant`: how far a yes reaches, and what it rests on.
 
-use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use portcullis_core::id::Digest;
@@ -11,6 +10,7 @@ use portcullis_gateway::api::{
 use serde_json::Value;
 
 use super::show::{decided, granted, show};
+use crate::ask::{can_ask, says_yes};
 use crate::cli::Global;
 use crate::commands::completions::approval_ids;
 use crate::daemon::Daemon;
@@ -182,7 +182,7 @@ fn looked_at(
         // The daemon says what is the matter with it.
         return Ok(Some(shown));
     }
-    if global.json || !std::io::stdin().is_terminal() {
+    if !can_ask(global) {
         let id = short(&seen.approval);
         return Err(Failure::usage(
             "a grant must name what was reviewed, and standard input is not a terminal",
@@ -190,14 +190,8 @@ fn looked_at(
         .help(format!("give `--shown` with the digest that `portcullis approvals show {id}` ends with")));
     }
     show(out, seen, global)?;
-    out.flush()?;
-    let mut asks = std::io::stderr();
     let what = if seen.action.is_some() { "call" } else { "reply" };
-    write!(asks, "Let this {what} go ahead? [y/N] ")?;
-    asks.flush()?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes").then_some(shown))
+    Ok(says_yes(out, &format!("Let this {what} go ahead?"))?.then_some(shown))
 }
 
 /// The digest of what a request shows, if it is the one that was given, or begins so.

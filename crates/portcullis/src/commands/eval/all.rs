@@ -6,7 +6,7 @@ use portcullis_eval::agent_bundle;
 use portcullis_eval::all::{self, Job, Report};
 
 use super::{failed, progress, skipped, tell};
-use crate::bundle::{BundleArg, Opened};
+use crate::bundle::{Opened, SuiteBundleArg};
 use crate::cli::Json;
 use crate::exit;
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR", default_value = "examples/scenarios")]
     scenarios: PathBuf,
     #[command(flatten)]
-    bundle: BundleArg,
+    bundle: SuiteBundleArg,
     /// Write the report as JSON to a file; `-` for standard output
     #[arg(long, value_name = "F", value_parser = Json::file, default_value = Json::NONE, hide_default_value = true)]
     json: Json,

@@ -15,7 +15,7 @@ use portcullis_eval::{health_records, web_rules};
 use portcullis_program::pool::Pool;
 
 use super::{progress, skipped, tell, unwritable};
-use crate::bundle::BundleArg;
+use crate::bundle::SuiteBundleArg;
 use crate::cli::Json;
 use crate::exit;
 use crate::failure::Failure;
@@ -80,7 +80,7 @@ pub(super) struct Args {
     #[arg(long)]
     remember: bool,
     #[command(flatten)]
-    bundle: BundleArg,
+    bundle: SuiteBundleArg,
     /// Draw LPA, LPR and EA of every arm
     #[arg(long, value_name = "F.svg")]
     plot: Option<PathBuf>,

@@ -8,7 +8,7 @@ use portcullis_eval::scenarios::{self, Job, Report};
 use portcullis_eval::{ablation, agent_bundle, chaos};
 
 use super::{Common, tell};
-use crate::bundle::{BundleArg, Opened};
+use crate::bundle::{Opened, SuiteBundleArg};
 use crate::cli::Json;
 use crate::exit;
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ pub(super) struct Parts {
     #[arg(long, value_name = "PATH")]
     data: PathBuf,
     #[command(flatten)]
-    bundle: BundleArg,
+    bundle: SuiteBundleArg,
     /// Write the report as JSON to a file; `-` for standard output
     #[arg(long, value_name = "F", value_parser = Json::file, default_value = Json::NONE, hide_default_value = true)]
     json: Json,

@@ -9,7 +9,7 @@ use portcullis_eval::worlds::table::Report;
 use portcullis_eval::worlds::{self, Job};
 
 use super::{failed, progress, skipped, tell, unwritable};
-use crate::bundle::{BundleArg, Opened};
+use crate::bundle::{Opened, SuiteBundleArg};
 use crate::cli::Json;
 use crate::exit;
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
     #[command(flatten)]
-    bundle: BundleArg,
+    bundle: SuiteBundleArg,
     /// Judge this world and no other; can be given more than once
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,

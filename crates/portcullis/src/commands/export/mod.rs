@@ -162,11 +162,13 @@ fn is_archive(path: &Path) -> bool {
 
 pub(super) fn refused(error: &LedgerError) -> Failure {
     match error {
-        LedgerError::Refused(Refusal::RunUnknown(_) | Refusal::RunAmbiguous { .. }) => {
-            Failure::no(error).help("`portcullis runs list` lists the runs")
+        LedgerError::Refused(refusal @ (Refusal::RunUnknown(_) | Refusal::RunAmbiguous { .. })) => {
+            Failure::no(refusal).help("`portcullis runs list` lists the runs")
         }
         // Whoever read standard output went away.
         LedgerError::Output { detail } if detail.contains("Broken pipe") => Failure::OutputClosed,
+        LedgerError::DiskFull { detail, .. } => Failure::unreadable(format!("no space is left: {detail}"))
+            .help("make room, or name a file on another disk; the store is as it was"),
         _ => Failure::unreadable(error),
     }
 }

@@ -2,14 +2,12 @@
 //! recorded, and how they are written.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portcullis_core::bundle::{Bundle, Difference, Direction};
 use portcullis_core::id::{Digest, RunId};
 use portcullis_gateway::api::{OpenRun, ReportInput, Role};
-use portcullis_gateway::home_bundle;
 use portcullis_gateway::request_text::SHOWN_DIGITS_MIN;
 use portcullis_gateway::versions::{self, Changes, Closed, Kept, Versions};
 use portcullis_session::cases::{CaseFile, run_file};
@@ -18,6 +16,7 @@ use portcullis_session::policy::Pipeline;
 use serde_json::{Value, json};
 
 use super::differences;
+use crate::ask::{can_ask, says_yes};
 use crate::bundle::{self, Opened};
 use crate::cli::Global;
 use crate::daemon::Daemon;
@@ -50,8 +49,7 @@ pub(super) fn folder(named: Option<&Path>, global: &Global) -> Result<PathBuf, F
     if let Some(folder) = named {
         return Ok(folder.to_owned());
     }
-    let chosen = home_bundle::chosen(&global.home()?).map_err(Failure::unreadable)?;
-    chosen.ok_or_else(|| {
+    bundle::in_force(global)?.ok_or_else(|| {
         Failure::usage("the state folder is served with the bundle that ships, which has no folder")
             .help("give `--bundle DIR`, with a copy of your own")
     })
@@ -167,19 +165,13 @@ impl ChangeArgs {
             ))
             .help("look at it again, with `--check`"));
         }
-        if global.json || !std::io::stdin().is_terminal() {
+        if !can_ask(global) {
             return Err(Failure::usage(
                 "a change that may allow more must name what was reviewed, and standard input is not a terminal",
             )
             .help("give `--shown` with the digest that `--check` ends with"));
         }
-        out.flush()?;
-        let mut asks = std::io::stderr();
-        write!(asks, "This may allow more than before. Put it in force? [y/N] ")?;
-        asks.flush()?;
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer)?;
-        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+        says_yes(out, "This may allow more than before. Put it in force?")
     }
 }
 

@@ -89,7 +89,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let request = input::text(&args.request, REQUEST_BYTES_MAX)?;
-    let spec = spec(args)?;
+    let spec = spec(args, global)?;
     let name = name(&args.request);
     let mut answers: Vec<Answer> = args
         .answers
@@ -134,7 +134,7 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let recorded = match args.runs.is_empty() || is_open {
         true => None,
-        false => Some(recorded::judged(&draft, &args.bundle.open()?, &args.runs)?),
+        false => Some(recorded::judged(&draft, &args.bundle.open(global)?, &args.runs)?),
     };
     let unshown = if is_open { Vec::new() } else { unshown(&draft, &spec, recorded.as_ref()) };
     show(&draft, (&tried, &unshown, &short), recorded.as_ref(), (args, global))?;
@@ -145,9 +145,9 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     })
 }
 
-fn spec(args: &Args) -> Result<Spec, Failure> {
+fn spec(args: &Args, global: &Global) -> Result<Spec, Failure> {
     let Some(path) = &args.spec else {
-        return Ok(Spec::of_registry(&args.bundle.open()?.bundle.registry));
+        return Ok(Spec::of_registry(&args.bundle.open(global)?.bundle.registry));
     };
     let text = input::text(path, SPEC_BYTES_MAX)?;
     let value: Value = serde_json::from_str(&text).map_err(|error| input::unreadable(path, error))?;

@@ -32,7 +32,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let opened = args.bundle.open()?;
+    let opened = args.bundle.open(global)?;
     let mut lints = all(&opened.bundle);
     lints.retain(|lint| !args.allow.iter().any(|name| name == lint.name));
     let mut out = Out::new();
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         show(&mut out, lint, &opened, global)?;
     }
     if global.json {
-        out.json(&json!({"record": "summary", "lints": lints.len()}))?;
+        out.json(&json!({"record": "summary", "lints": lints.len(), "bundle_folder": opened.folder()}))?;
     } else {
         let style = if lints.is_empty() { out::GOOD } else { out::NOTICE };
         out.line(format_args!("{style}{}{style:#}", count(lints.len(), "lint", "lints")))?;

@@ -24,11 +24,13 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let opened = args.bundle.open()?;
+    let opened = args.bundle.open(global)?;
     let schema = portcullis_access::schema_text(&opened.bundle);
     let mut out = Out::new();
     if global.json {
-        out.json(&json!({"schema": schema, "bundle": opened.bundle.digest()}))?;
+        out.json(&json!({
+            "schema": schema, "bundle": opened.bundle.digest(), "bundle_folder": opened.folder(),
+        }))?;
     } else {
         out.line(format_args!("{}", schema.trim_end()))?;
     }

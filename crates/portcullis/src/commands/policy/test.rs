@@ -57,7 +57,7 @@ struct Sums {
 }
 
 pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let opened = args.bundle.open()?;
+    let opened = args.bundle.open(global)?;
     let pipeline = Arc::new(portcullis_session::policy::pipeline());
     let mut sums = Sums::default();
     let mut out = Out::new();
@@ -173,7 +173,7 @@ impl Sums {
             return out.json(&json!({
                 "record": "summary", "files": self.files, "passed": self.passed, "failed": self.failed,
                 "allowed": self.allowed, "rules": self.rules, "silent_guards": silent,
-                "silent_policies": unshown,
+                "silent_policies": unshown, "bundle_folder": opened.folder(),
             }));
         }
         let style = if self.failed == 0 { out::GOOD } else { out::BAD };

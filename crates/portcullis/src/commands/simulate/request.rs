@@ -12,14 +12,18 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::out::{BAD, FAINT, GOOD, NOTICE, Out, clean, count};
 
-/// Rehearses a request; under the bundle for agents that act on their own, unless another is named.
+/// The bundle of its own.
+const SHIPPED: &str = "the shipped one for agents that act on their own";
+
+/// Rehearses a request; under the bundle for agents that act on their own where none is named, and none
+/// was chosen for the state folder.
 pub(super) fn run(
     request: &str,
     policy: Option<&str>,
     bundle: &BundleArg,
     global: &Global,
 ) -> Result<u8, Failure> {
-    let Opened { bundle, .. } = bundle.open_or(agent_bundle::files)?;
+    let Opened { bundle, .. } = bundle.open_or(global, SHIPPED, agent_bundle::files)?;
     bundle::check_policy(&bundle, policy)?;
     let policy = policy.unwrap_or(bundle.default_policy());
     let pipeline = Arc::new(portcullis_session::policy::pipeline());

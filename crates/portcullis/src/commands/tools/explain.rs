@@ -53,7 +53,7 @@ pub(super) struct ExplainArgs {
 }
 
 pub(super) fn list(args: &ListArgs, global: &Global) -> Result<u8, Failure> {
-    let opened = args.bundle.open()?;
+    let opened = args.bundle.open(global)?;
     let mut out = Out::new();
     let tools: Vec<&Tool> = opened.bundle.registry.iter().collect();
     let widest =
@@ -84,7 +84,7 @@ pub(super) fn list(args: &ListArgs, global: &Global) -> Result<u8, Failure> {
 }
 
 pub(super) fn explain(args: &ExplainArgs, global: &Global) -> Result<u8, Failure> {
-    let opened = args.bundle.open()?;
+    let opened = args.bundle.open(global)?;
     let Some(tool) = opened.bundle.registry.get(&args.tool) else {
         return Err(no_such_tool(&opened.bundle, &args.tool));
     };

@@ -82,7 +82,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
         return statement::verify(&bytes, &believed, global);
     }
-    let replay = if args.replay { Some(replay::Replay::open(&args.file, &args.bundle)?) } else { None };
+    let replay =
+        if args.replay { Some(replay::Replay::open(&args.file, &args.bundle, global)?) } else { None };
     let archive = if args.file == Path::new("-") { None } else { Archive::open(&args.file)? };
     let report = match archive {
         Some(archive) if Collection::is_one(archive.names().iter().map(String::as_str)) => {

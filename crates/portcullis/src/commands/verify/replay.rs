@@ -50,8 +50,8 @@ pub(super) struct Found {
 
 impl Replay {
     /// Opens both before anything is judged. What can be read but once is kept.
-    pub(super) fn open(path: &Path, bundle: &BundleArg) -> Result<Self, Failure> {
-        let opened = bundle.open()?;
+    pub(super) fn open(path: &Path, bundle: &BundleArg, global: &Global) -> Result<Self, Failure> {
+        let opened = bundle.open(global)?;
         let unreadable = |error: io::Error| super::unreadable(path, error);
         let is_file = || std::fs::metadata(path).is_ok_and(|kind| kind.is_file() || kind.is_dir());
         let source = if path == Path::new("-") || !is_file() {

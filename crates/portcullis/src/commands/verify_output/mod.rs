@@ -82,7 +82,7 @@ enum Duty {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if args.recorded {
-        return recorded::run(&args.file, &args.bundle, args.policy.as_deref(), global.json);
+        return recorded::run(&args.file, &args.bundle, args.policy.as_deref(), global);
     }
     if args.bundle.folder().is_some() {
         return Err(Failure::usage("`--bundle` is for recorded runs").help("add `--recorded`"));

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::shown::{self, Sums};
 use crate::bundle::{self, BundleArg};
+use crate::cli::Global;
 use crate::failure::Failure;
 use crate::input::{STDIN, unreadable};
 use crate::out::{self, Out, clean_line};
@@ -33,8 +34,14 @@ struct Show {
 }
 
 /// Verifies the replies of a trace or an export.
-pub(super) fn run(path: &Path, bundle: &BundleArg, policy: Option<&str>, json: bool) -> Result<u8, Failure> {
-    let opened = bundle.open()?;
+pub(super) fn run(
+    path: &Path,
+    bundle: &BundleArg,
+    policy: Option<&str>,
+    global: &Global,
+) -> Result<u8, Failure> {
+    let json = global.json;
+    let opened = bundle.open(global)?;
     bundle::check_policy(&opened.bundle, policy)?;
     if opened.bundle.verification.is_none() {
         return Err(Failure::usage("the bundle has no `[verification]`, so it verifies no reply")

@@ -24,7 +24,8 @@ fn a_pack_names_who_decided_with_which_note_and_what_was_erased_and_why() {
     runtime.block_on(run.close()).unwrap();
     drop((run, runtime));
     state.until_closed();
-    let erased = state.run(&["erase", &id, "--name", "arguments", "--reason", "asked to by the customer"]);
+    let erased =
+        state.run(&["erase", &id, "--name", "arguments", "--reason", "asked to by the customer", "--yes"]);
     assert_eq!(erased.code, 0, "{}", erased.stderr);
 
     let made = |name: &str| {
