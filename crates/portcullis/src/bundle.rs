@@ -10,11 +10,6 @@ use portcullis_session::{policy, shipped};
 
 use crate::failure::Failure;
 
-/// Shows the mistakes of a bundle that is named for later use.
-pub(crate) fn check_folder(folder: &Path) -> Result<(), Failure> {
-    BundleArg { bundle: Some(folder.to_owned()) }.open().map(drop)
-}
-
 /// `--bundle`, the same for every command.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct BundleArg {
@@ -48,6 +43,11 @@ fn shown_path(folder: Option<&Path>, file: &str) -> String {
 }
 
 impl BundleArg {
+    /// That of a folder, or of a shipped bundle.
+    pub(crate) fn of(bundle: Option<PathBuf>) -> Self {
+        Self { bundle }
+    }
+
     /// The folder, where one is given.
     pub(crate) fn folder(&self) -> Option<&Path> {
         self.bundle.as_deref()

@@ -6,7 +6,8 @@ use portcullis_wire::hook::Agent;
 use serde_json::{Value, json};
 
 use super::changed::Told;
-use super::{Change, InstallError, Standing, agents, own_command, standing_of, text_of};
+use super::command::own_command;
+use super::{Change, InstallError, Standing, agents, standing_of, text_of};
 
 /// The version of the form.
 const VERSION: &str = "v1";
@@ -20,13 +21,13 @@ fn file(agent: Agent, command: &str) -> String {
 
 /// The text that is there, and its hooks. Those of somebody else are left alone.
 fn own(path: &Path) -> Result<(Option<String>, Vec<Value>), InstallError> {
-    let unfit = |why: String| InstallError::Unfit { path: path.to_owned(), why };
+    let unfit = |why: &str| InstallError::unfit(path, why);
     let Some(text) = text_of(path)? else { return Ok((None, Vec::new())) };
-    let read: Value = serde_json::from_str(&text).map_err(|error| unfit(error.to_string()))?;
+    let read: Value = serde_json::from_str(&text).map_err(|error| unfit(&error.to_string()))?;
     let hooks = read.get("hooks").and_then(Value::as_array).cloned();
-    let hooks = hooks.ok_or_else(|| unfit("it has no list `hooks`".to_owned()))?;
+    let hooks = hooks.ok_or_else(|| unfit("it has no list `hooks`; remove it, or give it another name"))?;
     if hooks.iter().any(|hook| own_command(hook).is_none()) {
-        return Err(unfit("it has other hooks; give that file another name".to_owned()));
+        return Err(unfit("it has other hooks; give that file another name"));
     }
     Ok((Some(text), hooks))
 }
