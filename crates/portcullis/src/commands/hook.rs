@@ -278,7 +278,7 @@ fn not_installed(error: InstallError) -> Failure {
     };
     let failure = Failure::unreadable(error);
     match by_hand {
-        Some(entries) => failure.help(format!("or add these entries by hand:\n{entries}")),
+        Some(entries) => failure.help(format!("if it does read them, add these entries by hand:\n{entries}")),
         None => failure,
     }
 }

@@ -192,6 +192,33 @@ fn what_is_added_looks_like_the_rest() {
     assert_eq!(fs::read_to_string(&settings.file).unwrap(), expected);
 }
 
+/// Agents write their settings again in a layout of their own, and earlier releases had another one.
+#[test]
+fn what_was_laid_out_again_is_taken_out_as_well() {
+    for agent in shared() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(agent, folder.path());
+        let events = agents::place(agent).events.len();
+        fs::create_dir_all(settings.file.parent().unwrap()).unwrap();
+        for before in ["{\"a\": 1}", "{}"] {
+            fs::write(&settings.file, before).unwrap();
+            put(&install(&settings).unwrap());
+            let text = fs::read_to_string(&settings.file).unwrap();
+            let value: Value = serde_json::from_str(&text).unwrap();
+            for text in [value.to_string(), format!("{value:#}\n"), text.replace("{ \"", "{\"")] {
+                fs::write(&settings.file, &text).unwrap();
+                assert!(install(&settings).unwrap().is_nothing(), "{agent:?}: {text}");
+                let removed = uninstall(agent, &settings.file).unwrap();
+                assert_eq!(removed.replaced, events);
+                let after = removed.after.map(|after| serde_json::from_str::<Value>(&after).unwrap());
+                // Whether it was there and empty is not to be seen any more.
+                let expected = Some(serde_json::from_str(before).unwrap()).filter(|_| before != "{}");
+                assert_eq!(after, expected, "{agent:?}: {text}");
+            }
+        }
+    }
+}
+
 /// Hooks that people put into the same entry, and an entry between ours, stay.
 #[test]
 fn what_is_in_the_middle_of_ours_stays() {
@@ -346,6 +373,27 @@ fn file(agent: Agent) -> impl Strategy<Value = String> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// Nothing makes the reader panic, and what it takes is as it was.
+    #[test]
+    fn any_text_is_left_alone_or_as_it_was(
+        agent in proptest::sample::select(vec![Agent::GeminiCli, Agent::Droid, Agent::Cursor]),
+        text in "\\PC{0,40}|[{}\\[\\],:\"\\\\/* a1\\r\\n\u{feff}ü]{0,40}|(\\{|\\}|\\[|\\]|,|:|//\\n|/[*]|[*]/|\"hooks\"|\"a\"|1| ){0,14}",
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(agent, folder.path());
+        fs::create_dir_all(settings.file.parent().unwrap()).unwrap();
+        fs::write(&settings.file, &text).unwrap();
+        if let Ok(change) = install(&settings) {
+            // A version that was missing beside hooks stays: see above.
+            if agent == Agent::Cursor && text.contains("hooks") {
+                return Ok(());
+            }
+            put(&change);
+            let after = uninstall(agent, &settings.file).unwrap().after;
+            prop_assert_eq!(after.as_deref(), Some(text.as_str()));
+        }
+    }
 
     #[test]
     fn any_file_is_as_it_was_once_the_hook_is_taken_out(

@@ -199,9 +199,13 @@ impl Held {
         };
         let Some(root) = &self.document.root else {
             let made = layout.made(['{', '}'], &whole(&layout.deeper("")), "");
-            // An empty file is known again by the line break before it.
+            if fresh {
+                return format!("{made}\n");
+            }
+            // An empty file is known again by the line break before ours, which one carriage return must not become part of.
             let blank = &self.document.text;
-            return if fresh { format!("{made}\n") } else { format!("{blank}{}{made}", layout.line) };
+            let line = if blank.ends_with('\r') { "\r\n" } else { layout.line };
+            return format!("{blank}{line}{made}");
         };
         let mut edits = Vec::new();
         match self.events() {

@@ -103,7 +103,11 @@ fn entries_are_shown_where_they_cannot_be_written() {
     fs::write(person.settings(), "{\n\t// mine\n}\n").unwrap();
     let ran = person.run(&["install"]);
     assert_eq!(ran.code, 3);
-    for said in ["line 2, column 2: a comment", "or add these entries by hand:", "\"PreToolUse\": ["] {
+    for said in [
+        "line 2, column 2: a comment",
+        "if it does read them, add these entries by hand:",
+        "\"PreToolUse\": [",
+    ] {
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
     }
     assert_eq!(fs::read_to_string(person.settings()).unwrap(), "{\n\t// mine\n}\n");
