@@ -144,7 +144,8 @@ pub(crate) fn open_shipped() -> Result<Opened, Failure> {
     open_in(None, shipped::default_bundle)
 }
 
-fn open_in(folder: Option<PathBuf>, shipped: Shipped) -> Result<Opened, Failure> {
+/// The bundle in a folder, or one that ships.
+pub(crate) fn open_in(folder: Option<PathBuf>, shipped: Shipped) -> Result<Opened, Failure> {
     let files = files_in(folder.as_deref(), shipped)?;
     load(folder, files)
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anstream::ColorChoice;
@@ -113,6 +113,15 @@ impl Global {
     /// The state folder, where it was named on the command line.
     pub(crate) fn home_given(&self) -> Result<Option<Home>, Failure> {
         self.home.as_deref().map(Home::at).transpose().map_err(Failure::unreadable)
+    }
+
+    /// The state folder, where it was named on the command line or by `PORTCULLIS_HOME`.
+    pub(crate) fn home_named(&self) -> Result<Option<Home>, Failure> {
+        let variable = std::env::var_os("PORTCULLIS_HOME").filter(|folder| !folder.is_empty());
+        match variable.filter(|_| self.home.is_none()) {
+            Some(folder) => Home::at(Path::new(&folder)).map(Some).map_err(Failure::unreadable),
+            None => self.home_given(),
+        }
     }
 }
 

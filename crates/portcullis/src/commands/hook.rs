@@ -1,18 +1,22 @@
 //! `portcullis hook`: answers the hooks of a coding agent.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Read as _};
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use portcullis_gateway::hook::{self, Answered, BLOCKED, Change, HookOptions, Scope, Settings, Standing};
+use portcullis_gateway::hook::{
+    self, Answered, BLOCKED, Change, HookOptions, InstallError, Scope, Settings, Standing,
+};
 use portcullis_hook::limit::{ANSWER_MAX, WHOLE_MAX, within};
 use portcullis_hook::place::project_variable;
+use portcullis_session::shipped;
 use portcullis_wire::hook::{Agent, INPUT_BYTES_MAX};
 use serde_json::json;
 
-use crate::bundle::check_folder;
+use crate::bundle::{check_policy, open_in};
 use crate::cli::Global;
 use crate::exit;
 use crate::failure::Failure;
@@ -35,8 +39,10 @@ Examples:
   portcullis hook install gemini-cli --user
   portcullis hook install codex --dry-run
 
-Shows what is different in the settings. Everything else in them stays as it is.
-Exit codes: 0 it is installed, 3 the settings cannot be read and were left alone.";
+Shows what is added to the settings. Everything else in them stays as it is
+written, and `uninstall` gives the file that was there before.
+Exit codes: 0 it is installed, 3 the settings cannot be read and were left alone,
+64 the agent has no such settings, or the bundle no such policy.";
 
 const EXAMPLES_UNINSTALL: &str = "\
 Examples:
@@ -239,13 +245,17 @@ fn install(place: &Place, rules: &Rules, global: &Global) -> Result<u8, Failure>
         .map_err(|error| Failure::unreadable(format!("cannot tell where this program is: {error}")))?;
     let file = place.file()?;
     let settings = Settings { agent, file, program, arguments: arguments(rules, global)? };
-    let change = hook::install(&settings).map_err(Failure::unreadable)?;
+    let change = hook::install(&settings).map_err(not_installed)?;
     let mut out = Out::new();
     carry_out(&change, place, &mut out, global)?;
     if !global.json {
         let file = change.file.display();
         let command = change.command.as_deref().unwrap_or_default();
-        let starts = if place.dry_run { "would start" } else { "starts" };
+        let starts = match (change.is_nothing(), place.dry_run) {
+            (true, _) => "is as it was, because the hook is already installed: it starts",
+            (false, true) => "would start",
+            (false, false) => "starts",
+        };
         out.line(format_args!("{STRONG}{file}{STRONG:#} {starts} `{command}`"))?;
         out.line(format_args!("for {}", change.events.join(", ")))?;
         out.line(format_args!(
@@ -260,6 +270,19 @@ fn install(place: &Place, rules: &Rules, global: &Global) -> Result<u8, Failure>
     Ok(exit::YES)
 }
 
+/// Why it is not, with what a person can do instead.
+fn not_installed(error: InstallError) -> Failure {
+    let by_hand = match &error {
+        InstallError::Unfit { by_hand, .. } => by_hand.clone(),
+        InstallError::Io { .. } => None,
+    };
+    let failure = Failure::unreadable(error);
+    match by_hand {
+        Some(entries) => failure.help(format!("if it does read them, add these entries by hand:\n{entries}")),
+        None => failure,
+    }
+}
+
 fn uninstall(place: &Place, global: &Global) -> Result<u8, Failure> {
     let change = hook::uninstall(place.agent, &place.file()?).map_err(Failure::unreadable)?;
     let mut out = Out::new();
@@ -272,9 +295,38 @@ fn uninstall(place: &Place, global: &Global) -> Result<u8, Failure> {
             (_, false) => "has no entry of the hook any more",
         };
         out.line(format_args!("{STRONG}{file}{STRONG:#} {state}"))?;
+        still_elsewhere(place.agent, &change.file, &mut out)?;
     }
     out.finish()?;
     Ok(exit::YES)
+}
+
+/// The agent's settings that count in this folder.
+fn all_settings(agent: Agent) -> Result<Vec<(Scope, PathBuf)>, Failure> {
+    let mut all = Vec::new();
+    for scope in [Scope::Project, Scope::Local, Scope::User] {
+        let folder = if scope == Scope::User { home()? } else { current()? };
+        all.extend(hook::settings_file(agent, scope, &folder).map(|file| (scope, file)));
+    }
+    Ok(all)
+}
+
+/// Names the other settings that still have the hook.
+fn still_elsewhere(agent: Agent, taken_out: &Path, out: &mut Out) -> Result<(), Failure> {
+    for (scope, file) in all_settings(agent)? {
+        // What cannot be read here was not asked for.
+        let is_there = !matches!(hook::standing(agent, &file), Ok(Standing::Absent) | Err(_));
+        if file != taken_out && is_there {
+            let option = match scope {
+                Scope::Project => "",
+                Scope::Local => " --local",
+                Scope::User => " --user",
+            };
+            let (file, agent) = (file.display(), agent.id());
+            out.line(format_args!("it is still in {file}: portcullis hook uninstall {agent}{option}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Shows a change and makes it, unless it is only to be shown.
@@ -289,7 +341,10 @@ fn carry_out(change: &Change, place: &Place, out: &mut Out, global: &Global) -> 
             "written": !place.dry_run && !change.is_nothing(), "difference": change.difference(),
         }));
     }
-    change.difference().lines().try_for_each(|line| out.line(format_args!("{}", clean(line))))
+    // A tab does no harm, and is how some settings are indented.
+    let shown =
+        |line: &str| line.split('\t').map(|part| clean(part).to_string()).collect::<Vec<_>>().join("\t");
+    change.difference().lines().try_for_each(|line| out.line(format_args!("{}", shown(line))))
 }
 
 impl Place {
@@ -301,11 +356,14 @@ impl Place {
         };
         let folder = if scope == Scope::User { home()? } else { current()? };
         hook::settings_file(self.agent, scope, &folder).ok_or_else(|| {
-            let none = match scope {
-                Scope::Local => "for one project and one user",
-                _ => "for one project; use `--user`",
-            };
-            Failure::usage(format!("{} has no settings {none}", self.agent.name()))
+            let name = self.agent.name();
+            Failure::usage(match scope {
+                Scope::Local => format!(
+                    "`--local` is for Claude Code only: {name} has no settings for one person in one project; \
+                     use `--user`"
+                ),
+                _ => format!("{name} has no settings for one project; use `--user`"),
+            })
         })
     }
 }
@@ -323,9 +381,12 @@ fn current() -> Result<PathBuf, Failure> {
 fn status(agent: Agent, global: &Global) -> Result<u8, Failure> {
     let mut out = Out::new();
     let mut governed = false;
-    for (scope, word) in [(Scope::Project, "project"), (Scope::Local, "local"), (Scope::User, "user")] {
-        let folder = if scope == Scope::User { home()? } else { current()? };
-        let Some(file) = hook::settings_file(agent, scope, &folder) else { continue };
+    for (scope, file) in all_settings(agent)? {
+        let word = match scope {
+            Scope::Project => "project",
+            Scope::Local => "local",
+            Scope::User => "user",
+        };
         let standing = hook::standing(agent, &file).map_err(Failure::unreadable)?;
         let (state, detail) = match &standing {
             Standing::Governed(command) => ("governed", Some(command)),
@@ -354,16 +415,19 @@ fn status(agent: Agent, global: &Global) -> Result<u8, Failure> {
     Ok(if governed { exit::YES } else { exit::NO })
 }
 
-/// The options as they stand in the settings: absolute, since the client starts the hook anywhere.
+/// The options as they stand in the settings: absolute, since the client starts the hook anywhere, and with the state
+/// folder that a variable names here, since the client may not have the variable.
 fn arguments(rules: &Rules, global: &Global) -> Result<Vec<String>, Failure> {
     let mut words = Vec::new();
-    if let Some(home) = global.home_given()? {
-        words.extend(["--home".to_owned(), home.path().display().to_string()]);
+    if let Some(home) = global.home_named()? {
+        words.extend(["--home".to_owned(), plain(home.path())?]);
+    }
+    if rules.bundle.is_some() || rules.policy.is_some() {
+        let opened = open_in(rules.bundle.clone(), shipped::developer_bundle)?;
+        check_policy(&opened.bundle, rules.policy.as_deref())?;
     }
     if let Some(bundle) = &rules.bundle {
-        check_folder(bundle)?;
-        let folder = std::path::absolute(bundle).map_err(|error| Failure::unreadable(error.to_string()))?;
-        words.extend(["--bundle".to_owned(), folder.display().to_string()]);
+        words.extend(["--bundle".to_owned(), plain(bundle)?]);
     }
     if let Some(policy) = &rules.policy {
         words.extend(["--policy".to_owned(), policy.clone()]);
@@ -372,6 +436,25 @@ fn arguments(rules: &Rules, global: &Global) -> Result<Vec<String>, Failure> {
     words.extend(rules.defer.then(|| "--defer".to_owned()));
     words.extend(rules.uncontained.then(|| "--uncontained".to_owned()));
     Ok(words)
+}
+
+/// A folder from the root on, without `..`, which leads elsewhere once a link above it changes.
+fn plain(folder: &Path) -> Result<String, Failure> {
+    let unreadable = |why: &dyn std::fmt::Display| {
+        Failure::unreadable(format!("cannot name `{}` in settings: {why}", folder.display()))
+    };
+    let mut whole = std::path::absolute(folder).map_err(|error| unreadable(&error))?;
+    if whole.components().any(|part| part == Component::ParentDir) {
+        let (above, name) = match (fs::canonicalize(&whole), whole.parent(), whole.file_name()) {
+            (Ok(there), ..) => (there, None),
+            (Err(_), Some(above), Some(name)) => {
+                (fs::canonicalize(above).map_err(|error| unreadable(&error))?, Some(name))
+            }
+            (Err(error), ..) => return Err(unreadable(&error)),
+        };
+        whole = name.map_or(above.clone(), |name| above.join(name));
+    }
+    whole.to_str().map(str::to_owned).ok_or_else(|| unreadable(&"its path is not UTF-8"))
 }
 
 const _: () = assert!(BLOCKED == exit::INCOMPLETE, "code 2 is what blocks");

@@ -7,6 +7,7 @@ mod blocks;
 mod bundle;
 mod contained;
 mod day;
+mod installed;
 mod programs;
 mod real;
 mod stop;

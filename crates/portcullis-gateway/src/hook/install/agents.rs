@@ -60,10 +60,10 @@ pub(super) struct Place {
     pub(super) shadows: &'static [&'static str],
     /// The events that are told to the gate, and whether a failure to tell must block.
     pub(super) events: &'static [(&'static str, bool)],
-    /// How its file begins, where that is not with `hooks`.
+    /// The version that its file has to have.
     pub(super) version: Option<u64>,
-    /// The file is the gate's alone, and goes with the last entry.
-    pub(super) own_file: bool,
+    /// It takes comments out of its file before it reads it.
+    pub(super) comments: bool,
     /// The programs by which one knows that it is installed.
     pub(super) programs: &'static [&'static str],
     /// The folder in the user's home by which one knows it.
@@ -82,7 +82,7 @@ const USUAL: Place = Place {
     shadows: &[],
     events: &[],
     version: None,
-    own_file: false,
+    comments: false,
     programs: &[],
     folder: "",
     besides: None,
@@ -119,10 +119,12 @@ static GEMINI_CLI: Place = Place {
         ("SessionStart", false),
         ("SessionEnd", false),
     ],
+    // `loadSettings` of its `packages/cli/src/config/settings.ts`, at 0038e45: `JSON.parse` of what `strip-json-comments` leaves.
+    comments: true,
     programs: &["gemini"],
     folder: ".gemini",
     besides: Some(
-        "Gemini CLI runs hooks of a project in folders that it trusts, and warns before it runs new ones",
+        "Gemini CLI runs hooks of a project only in folders that it trusts, and works without them elsewhere; it warns before it runs new ones",
     ),
     ..USUAL
 };
@@ -142,7 +144,9 @@ static CODEX: Place = Place {
     ],
     programs: &["codex"],
     folder: ".codex",
-    besides: Some("Codex skips it until you trust it: open `/hooks` in Codex, after each change of it too"),
+    besides: Some(
+        "Codex skips it until you trust the project, and then the hook in `/hooks`, after each change of it too",
+    ),
     ..USUAL
 };
 
@@ -180,9 +184,11 @@ static COPILOT_CLI: Place = Place {
         ("Stop", false),
     ],
     version: Some(1),
-    own_file: true,
     programs: &["copilot"],
     folder: ".copilot",
+    besides: Some(
+        "Copilot CLI runs hooks of a repository only in folders that it trusts, and works without them elsewhere",
+    ),
     ..USUAL
 };
 
@@ -198,7 +204,6 @@ static OPENCODE: Place = Place {
         ("session.created", false),
         ("session.deleted", false),
     ],
-    own_file: true,
     programs: &["opencode"],
     folder: ".config/opencode",
     besides: Some("OpenCode reads its plugins when it starts"),
@@ -218,6 +223,8 @@ static QWEN_CODE: Place = Place {
         ("SessionEnd", false),
         ("Stop", false),
     ],
+    // As Gemini CLI: the same file of its own, at 03330f7.
+    comments: true,
     programs: &["qwen"],
     folder: ".qwen",
     besides: Some("Qwen Code runs hooks of a project in folders that it trusts"),
@@ -239,8 +246,6 @@ static DROID: Place = Place {
     ],
     programs: &["droid"],
     folder: ".factory",
-    // While it is there, hooks in the others are out of force.
-    own_file: true,
     besides: Some("Droid takes it up when it starts, or once you have reviewed it in `/hooks`"),
     ..USUAL
 };
@@ -286,10 +291,11 @@ static PI: Place = Place {
         ("session_start", false),
         ("session_shutdown", false),
     ],
-    own_file: true,
     programs: &["pi"],
     folder: ".pi",
-    besides: Some("pi reads its extensions when it starts, and at `/reload`"),
+    besides: Some(
+        "pi reads its extensions when it starts and at `/reload`, those of a project only if you trust it; it works without them otherwise",
+    ),
     ..USUAL
 };
 
@@ -331,7 +337,6 @@ static KIRO: Place = Place {
         ("SessionStart", false),
         ("Stop", false),
     ],
-    own_file: true,
     programs: &["kiro", "kiro-cli"],
     folder: ".kiro",
     besides: Some("Kiro takes it up in new sessions; its CLI before 3.0 needs `--v3`"),
@@ -345,7 +350,6 @@ static CLINE: Place = Place {
     user: ".cline/hooks/PreToolUse",
     variables: &[("CLINE_DIR", "hooks/PreToolUse")],
     events: &[("PreToolUse", true), ("PostToolUse", false), ("TaskComplete", false)],
-    own_file: true,
     programs: &["cline"],
     folder: ".cline",
     besides: Some("Cline reads its hooks when a session starts"),

@@ -6,8 +6,8 @@
 use portcullis_wire::hook::Agent;
 use serde_json::{Map, Value};
 
-use super::members::Members;
-use super::{SMALL, agents, hooks_of, is_own, own_command};
+use super::agents;
+use super::command::{SMALL, hooks_of, is_own, is_plain, own_command};
 
 /// Members that change nothing but what people see.
 const SHOWN: [&str; 4] = ["name", "description", "statusMessage", "comment"];
@@ -142,7 +142,7 @@ pub(super) fn in_command(agent: Agent, command: &str) -> Option<String> {
     (answered != agent.id()).then(|| format!("its command answers as for `{answered}`"))
 }
 
-/// The words of a command line as [`super::quoted`] writes them; `None` of any other.
+/// The words of a command line as [`super::command::command`] writes them; `None` of any other.
 fn words(command: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -160,7 +160,7 @@ fn words(command: &str) -> Option<Vec<String>> {
                 }
             }
             '\\' => word.get_or_insert_default().push(letters.next().filter(|letter| *letter == '\'')?),
-            letter if super::is_plain(letter) => word.get_or_insert_default().push(letter),
+            letter if is_plain(letter) => word.get_or_insert_default().push(letter),
             _ => return None,
         }
     }
@@ -169,17 +169,15 @@ fn words(command: &str) -> Option<Vec<String>> {
 }
 
 /// The setting in the same file by which the agent starts no hooks, or not this one.
-pub(super) fn switched_off(root: &Members) -> Option<String> {
-    let value = |name: &str| root.get(name).and_then(|raw| serde_json::from_str::<Value>(raw).ok());
+pub(super) fn switched_off(root: &Value) -> Option<String> {
     let is_on = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
-    if let Some(name) = ["disableAllHooks", "hooksDisabled"]
-        .into_iter()
-        .find(|name| value(name).is_some_and(|value| is_on(&value)))
+    if let Some(name) =
+        ["disableAllHooks", "hooksDisabled"].into_iter().find(|name| root.get(name).is_some_and(is_on))
     {
         return Some(format!("`{name}` turns all hooks off"));
     }
     // Of Gemini CLI, which names single hooks by name or command.
-    let config = value("hooksConfig")?;
+    let config = root.get("hooksConfig")?;
     if config.get("enabled").is_some_and(|enabled| *enabled != true) {
         return Some("`hooksConfig.enabled` turns all hooks off".to_owned());
     }

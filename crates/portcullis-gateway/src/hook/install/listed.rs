@@ -6,7 +6,8 @@ use portcullis_wire::hook::Agent;
 use serde_json::{Value, json};
 
 use super::changed::Told;
-use super::{Change, InstallError, Standing, agents, own_command, standing_of, text_of};
+use super::command::own_command;
+use super::{Change, InstallError, Standing, agents, standing_of, text_of};
 
 /// The version of the form.
 const VERSION: &str = "v1";
@@ -20,13 +21,17 @@ fn file(agent: Agent, command: &str) -> String {
 
 /// The text that is there, and its hooks. Those of somebody else are left alone.
 fn own(path: &Path) -> Result<(Option<String>, Vec<Value>), InstallError> {
-    let unfit = |why: String| InstallError::Unfit { path: path.to_owned(), why };
-    let Some(text) = text_of(path)? else { return Ok((None, Vec::new())) };
-    let read: Value = serde_json::from_str(&text).map_err(|error| unfit(error.to_string()))?;
+    let unfit = |why: &str| InstallError::unfit(path, why);
+    let text = match text_of(path)? {
+        Some(text) if !text.trim().is_empty() => text,
+        nothing => return Ok((nothing, Vec::new())),
+    };
+    let read: Value = serde_json::from_str(&text)
+        .map_err(|error| unfit(&format!("{error}; correct it there, or remove the file")))?;
     let hooks = read.get("hooks").and_then(Value::as_array).cloned();
-    let hooks = hooks.ok_or_else(|| unfit("it has no list `hooks`".to_owned()))?;
+    let hooks = hooks.ok_or_else(|| unfit("it has no list `hooks`; remove it, or give it another name"))?;
     if hooks.iter().any(|hook| own_command(hook).is_none()) {
-        return Err(unfit("it has other hooks; give that file another name".to_owned()));
+        return Err(unfit("it has other hooks; give that file another name"));
     }
     Ok((Some(text), hooks))
 }
@@ -39,7 +44,9 @@ pub(super) fn install(agent: Agent, path: &Path, command: String) -> Result<Chan
 
 pub(super) fn uninstall(agent: Agent, path: &Path) -> Result<Change, InstallError> {
     let (before, hooks) = own(path)?;
-    Ok(change(agent, path, before, &hooks))
+    // One without hooks is not of our making.
+    let after = before.clone().filter(|_| hooks.is_empty());
+    Ok(Change { after, ..change(agent, path, before, &hooks) })
 }
 
 /// One that takes the file away.
@@ -107,6 +114,24 @@ mod tests {
         assert_eq!(removed.replaced, 5);
         removed.write().unwrap();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn an_empty_file_is_nobodys() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("portcullis.json");
+        for text in ["", "\n", "{\"hooks\": []}"] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(standing(Agent::Kiro, &path).unwrap(), Standing::Absent, "{text}");
+            assert!(uninstall(Agent::Kiro, &path).unwrap().is_nothing(), "{text}");
+            assert!(
+                !install(Agent::Kiro, &path, "/opt/portcullis-hook".into()).unwrap().is_nothing(),
+                "{text}"
+            );
+        }
+        std::fs::write(&path, "{").unwrap();
+        let error = install(Agent::Kiro, &path, "x".into()).unwrap_err().to_string();
+        assert!(error.contains("line 1 column 1; correct it there"), "{error}");
     }
 
     #[test]

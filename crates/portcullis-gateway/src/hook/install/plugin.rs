@@ -42,8 +42,7 @@ fn own_text(agent: Agent, path: &Path) -> Result<Option<String>, InstallError> {
     if text.as_deref().is_none_or(|text| text.starts_with(&first)) {
         return Ok(text);
     }
-    let why = "it is another plugin; give that another name".to_owned();
-    Err(InstallError::Unfit { path: path.to_owned(), why })
+    Err(InstallError::unfit(path, "it is another plugin; give that another name"))
 }
 
 pub(super) fn install(agent: Agent, path: &Path, command: String) -> Result<Change, InstallError> {

@@ -36,8 +36,8 @@ fn own_text(agent: Agent, path: &Path) -> Result<Option<String>, InstallError> {
     if text.as_deref().is_none_or(|text| text.starts_with(&first_lines(agent))) {
         return Ok(text);
     }
-    let why = "it is another script; have it run from one with an ending, such as `.sh`".to_owned();
-    Err(InstallError::Unfit { path: path.to_owned(), why })
+    let why = "it is another script; have it run from one with an ending, such as `.sh`";
+    Err(InstallError::unfit(path, why))
 }
 
 pub(super) fn install(agent: Agent, path: &Path, command: String) -> Result<Change, InstallError> {

@@ -1,66 +1,88 @@
-//! Settings in TOML, with a table `[[hooks]]` for each event. Whatever else is in the file stays as it was written.
+//! Settings in TOML, with a table `[[hooks]]` for each event. Ours stand at the end, each behind an empty line, so that the
+//! rest of the file stays as it is written.
 
+use std::ops::Range;
 use std::path::Path;
 
 use portcullis_wire::hook::Agent;
 use serde_json::{Map, Value};
-use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
+use toml_edit::{ArrayOfTables, Document, DocumentMut, Item, Table, value};
 
-use super::{Change, InstallError, Settings, Standing, Told, agents, is_own, standing_of, text_of};
+use super::changed::Told;
+use super::command::is_own;
+use super::edit::{Edit, edited, line_ending};
+use super::{Change, InstallError, Standing, agents, standing_of, text_of};
 
 /// Where the tables are.
 const HOOKS: &str = "hooks";
 
 /// A settings file as it was read.
-struct File<'a> {
-    path: &'a Path,
+struct File {
     text: Option<String>,
-    document: DocumentMut,
+    document: Document<String>,
 }
 
-impl<'a> File<'a> {
-    fn read(path: &'a Path) -> Result<Self, InstallError> {
+impl File {
+    fn read(path: &Path) -> Result<Self, InstallError> {
         let text = text_of(path)?;
-        let document = text.as_deref().unwrap_or_default().parse::<DocumentMut>();
-        let unfit = |why: String| InstallError::Unfit { path: path.to_owned(), why };
+        let document = Document::parse(text.clone().unwrap_or_default());
+        let unfit = |why: String| InstallError::unfit(path, &why);
         let document = document.map_err(|error| unfit(format!("it has to be TOML: {error}")))?;
         match document.get(HOOKS) {
-            None | Some(Item::ArrayOfTables(_)) => Ok(Self { path, text, document }),
-            Some(_) => Err(unfit("`hooks` has to be tables, `[[hooks]]`, to be changed safely".to_owned())),
+            None | Some(Item::ArrayOfTables(_)) => Ok(Self { text, document }),
+            Some(_) => {
+                Err(unfit("`hooks` is not written as tables; write each as `[[hooks]]` first".to_owned()))
+            }
         }
+    }
+
+    fn text(&self) -> &str {
+        self.text.as_deref().unwrap_or_default()
     }
 
     fn tables(&self) -> impl Iterator<Item = &Table> {
         self.document.get(HOOKS).and_then(Item::as_array_of_tables).into_iter().flatten()
     }
 
-    /// Takes out what an earlier installation put in; how many tables that were.
-    fn remove_own(&mut self) -> usize {
-        let Some(tables) = self.document.get_mut(HOOKS).and_then(Item::as_array_of_tables_mut) else {
-            return 0;
-        };
-        let before = tables.len();
-        tables.retain(|table| own_command(table).is_none());
-        let removed = before - tables.len();
-        if tables.is_empty() {
-            self.document.remove(HOOKS);
+    /// The text without the tables of an earlier installation, and how many those were; no text if they were all of it.
+    fn without_ours(&self) -> (Option<String>, usize) {
+        let text = self.text();
+        let mut last = 0;
+        let mut whole = true;
+        let cut: Vec<Edit> = self
+            .tables()
+            .filter(|table| own_command(table).is_some())
+            .map(|table| {
+                let lines = lines_of(text, table);
+                last = last.max(lines.end);
+                let at = with_empty_line(text, lines);
+                whole &= at.start > 0 || text.starts_with('[');
+                Edit { at, text: String::new() }
+            })
+            .collect();
+        let number = cut.len();
+        let mut rest = edited(text, cut);
+        if number > 0 && last == text.len() && !text.ends_with('\n') {
+            // The line before ours had no end.
+            let line = rest.strip_suffix('\n').map(|line| line.strip_suffix('\r').unwrap_or(line).len());
+            rest.truncate(line.unwrap_or(rest.len()));
         }
-        removed
+        let is_all = number > 0 && rest.is_empty() && whole;
+        (self.text.as_ref().filter(|_| !is_all).map(|_| rest), number)
     }
 
-    fn changed(self, agent: Agent, command: Option<String>, replaced: usize) -> Change {
+    /// Whether a table is there for each event as an installation writes it; `number` is that of all of ours.
+    fn is_installed(&self, agent: Agent, command: &str, number: usize) -> bool {
+        let events = agents::place(agent).events;
+        let entries: Vec<Value> = self.tables().map(entry).collect();
+        let is_there =
+            |(event, blocks): &(&str, bool)| entries.contains(&agents::entry(agent, event, *blocks, command));
+        number == events.len() && events.iter().all(is_there)
+    }
+
+    fn change(self, path: &Path, agent: Agent, replaced: usize, after: Option<String>) -> Change {
         let events = agents::place(agent).events.iter().map(|(event, _)| *event).collect();
-        let is_change = command.is_some() || replaced > 0;
-        let after = if is_change { Some(self.document.to_string()) } else { self.text.clone() };
-        Change {
-            file: self.path.to_owned(),
-            command,
-            events,
-            replaced,
-            before: self.text,
-            after,
-            ..Change::default()
-        }
+        Change { file: path.to_owned(), events, replaced, before: self.text, after, ..Change::default() }
     }
 }
 
@@ -69,12 +91,43 @@ fn own_command(table: &Table) -> Option<&str> {
     table.get("command").and_then(Item::as_str).filter(|command| is_own(command))
 }
 
-pub(super) fn install(settings: &Settings, command: String) -> Result<Change, InstallError> {
-    let mut file = File::read(&settings.file)?;
-    let replaced = file.remove_own();
-    let hooks = file.document.entry(HOOKS).or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
-    for (event, blocks) in agents::place(settings.agent).events {
-        let entry = agents::entry(settings.agent, event, *blocks, &command);
+/// The end of a table and of what is in it.
+fn end_of(item: &Item) -> usize {
+    let end = |span: Option<Range<usize>>| span.map_or(0, |span| span.end);
+    let inner = |table: &Table| table.iter().map(|(_, item)| end_of(item)).max().unwrap_or_default();
+    match item {
+        Item::Table(table) => end(table.span()).max(inner(table)),
+        Item::ArrayOfTables(tables) => {
+            tables.iter().map(|table| end(table.span()).max(inner(table))).max().unwrap_or_default()
+        }
+        item => end(item.span()),
+    }
+}
+
+/// The lines of a table, whole.
+fn lines_of(text: &str, table: &Table) -> Range<usize> {
+    let header = table.span().unwrap_or_default();
+    let end = table.iter().map(|(_, item)| end_of(item)).max().unwrap_or_default().max(header.end);
+    let start = text.get(..header.start).and_then(|before| before.rfind('\n')).map_or(0, |line| line + 1);
+    let rest = text.get(end..).unwrap_or_default();
+    start..end + rest.find('\n').map_or(rest.len(), |line| line + 1)
+}
+
+/// The same with the empty line before, if there is one.
+fn with_empty_line(text: &str, lines: Range<usize>) -> Range<usize> {
+    let before = text.get(..lines.start).unwrap_or_default();
+    let line = before.strip_suffix('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+    match line {
+        Some(line) if line.is_empty() || line.ends_with('\n') => line.len()..lines.end,
+        _ => lines,
+    }
+}
+
+/// The tables of an installation.
+fn ours(agent: Agent, command: &str) -> String {
+    let mut tables = ArrayOfTables::new();
+    for (event, blocks) in agents::place(agent).events {
+        let entry = agents::entry(agent, event, *blocks, command);
         let mut table = Table::new();
         for (name, member) in entry.as_object().into_iter().flatten() {
             let member = match (member.as_str(), member.as_i64()) {
@@ -84,17 +137,35 @@ pub(super) fn install(settings: &Settings, command: String) -> Result<Change, In
             };
             table.insert(name, member);
         }
-        if let Some(tables) = hooks.as_array_of_tables_mut() {
-            tables.push(table);
-        }
+        tables.push(table);
     }
-    Ok(file.changed(settings.agent, Some(command), replaced))
+    let mut document = DocumentMut::new();
+    document.insert(HOOKS, Item::ArrayOfTables(tables));
+    document.to_string()
+}
+
+pub(super) fn install(agent: Agent, path: &Path, command: String) -> Result<Change, InstallError> {
+    let file = File::read(path)?;
+    let (rest, replaced) = file.without_ours();
+    let after = if file.is_installed(agent, &command, replaced) {
+        file.text.clone()
+    } else {
+        let line = line_ending(file.text());
+        let ours = ours(agent, &command).replace('\n', line);
+        Some(match rest {
+            None => ours,
+            Some(rest) if rest.is_empty() || rest.ends_with('\n') => [rest.as_str(), line, &ours].concat(),
+            // As the file had no end of its last line, it has none now.
+            Some(rest) => [rest.as_str(), line, line, ours.trim_end()].concat(),
+        })
+    };
+    Ok(Change { command: Some(command), ..file.change(path, agent, replaced, after) })
 }
 
 pub(super) fn uninstall(agent: Agent, path: &Path) -> Result<Change, InstallError> {
-    let mut file = File::read(path)?;
-    let replaced = file.remove_own();
-    Ok(file.changed(agent, None, replaced))
+    let file = File::read(path)?;
+    let (rest, removed) = file.without_ours();
+    Ok(file.change(path, agent, removed, rest))
 }
 
 pub(super) fn standing(agent: Agent, path: &Path) -> Result<Standing, InstallError> {
@@ -125,7 +196,7 @@ mod tests {
 
     use portcullis_hook::limit::WHOLE_MAX;
 
-    use super::super::{Scope, install, settings_file, standing, uninstall};
+    use super::super::{Scope, Settings, install, settings_file, standing, uninstall};
     use super::*;
 
     const AGENT: Agent = Agent::KimiCode;
@@ -172,8 +243,8 @@ mod tests {
             let Standing::Broken(why) = standing(AGENT, &file).unwrap() else { panic!("{before:?}") };
             assert!(why.contains("is no program"), "{why}");
             uninstall(AGENT, &file).unwrap().write().unwrap();
-            let after = fs::read_to_string(&file).unwrap();
-            assert_eq!(after, before.unwrap_or_default(), "what was there before is there again");
+            let after = fs::read_to_string(&file).ok();
+            assert_eq!(after.as_deref(), before, "what was there before is there again");
             assert!(uninstall(AGENT, &file).unwrap().is_nothing());
         }
     }

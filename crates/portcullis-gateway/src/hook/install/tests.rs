@@ -1,7 +1,8 @@
 //! Settings of every agent: what is written, what stays, and what is left alone.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::command::hooks_of;
 use super::*;
 
 /// The agents whose settings are JSON.
@@ -56,8 +57,9 @@ fn entries_are_added_once_and_the_rest_stays() {
     assert_eq!((change.replaced, change.events.len()), (0, events));
     let text = read(&first);
     let kept = fs::read_to_string(&first.file).unwrap();
-    assert!(kept.starts_with("{\n  \"model\": \"m\",\n  \"hooks\": {\n    \"PreToolUse\": ["), "{kept}");
-    assert!(kept.ends_with("\n  \"env\": {\"A\":\"1\"}\n}\n"), "{kept}");
+    let theirs = r#"{"model":"m","hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"lint"}]}, {"matcher": "*", "#;
+    assert!(kept.starts_with(theirs), "{kept}");
+    assert!(kept.ends_with("\n  ]},\"env\":{\"A\":\"1\"}}"), "{kept}");
     let entries = text["hooks"]["PreToolUse"].as_array().unwrap();
     assert_eq!(entries[0]["hooks"][0]["command"], "lint");
     assert_eq!(entries[1]["matcher"], "*");
@@ -226,14 +228,159 @@ fn what_is_no_settings_file_is_left_alone() {
             if whole { r#"{"hooks":[]}"# } else { r#"{"hooks":{}}"# }.to_owned(),
             events(&format!(r#"{{"{event}":{{}}}}"#)),
             events(&format!(r#"{{"{event}":[],"{event}":[]}}"#)),
-            "{\n  // mine\n  \"hooks\": {}}".to_owned(),
+            "\u{feff}{}".to_owned(),
+            "{\"a\": 1,}".to_owned(),
+            "{\"a\": \"line\nbreak\"}".to_owned(),
+            "{\"a\": 01}".to_owned(),
+            "{} {}".to_owned(),
         ] {
             write(&settings, &text);
             let error = install(&settings).unwrap_err();
             assert!(matches!(error, InstallError::Unfit { .. }), "{agent:?}: {text}");
+            assert!(!error.to_string().contains("was not changed"), "`status` changes nothing: {error}");
+            standing(agent, &settings.file).unwrap_err();
+            uninstall(agent, &settings.file).unwrap_err();
             assert_eq!(fs::read_to_string(&settings.file).unwrap(), text);
         }
     }
+}
+
+#[test]
+fn a_mistake_is_named_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(Agent::ClaudeCode, folder.path(), &[]);
+    for (text, said) in [
+        ("{\n  \"a\": 1,\n}", "line 2, column 9: trailing commas are not allowed; correct it there first"),
+        ("{\n\"a\": }", "line 2, column 6: "),
+        ("{\n \"hooks\": {},\n \"hooks\": {}}", "line 3, column 2: `hooks` is there twice"),
+        (
+            "{\"hooks\": {\"Stop\": [], \"Stop\": []}}",
+            "line 1, column 24: `Stop` is there twice, and agents differ in which they take; leave one of them",
+        ),
+        ("{\"a\": \"x\ny\"}", "line 1, column 8: control character"),
+        ("[1]", "it is not an object"),
+        (
+            "{\n  // mine\n}",
+            "line 2, column 3: a comment; Claude Code is not known to read settings with comments",
+        ),
+    ] {
+        write(&settings, text);
+        let error = install(&settings).unwrap_err().to_string();
+        assert!(error.contains(said), "{text}: {error}");
+    }
+    // What is there twice elsewhere is nobody's business here.
+    write(&settings, "{\"a\": 1, \"a\": 2}");
+    installed(&settings);
+}
+
+/// Whoever does not read comments reads nothing of a file that has some, so that the entries are only shown.
+#[test]
+fn comments_stay_where_they_are_read_and_are_refused_elsewhere() {
+    for agent in with_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings(agent, folder.path(), &["--defer"]);
+        write(&settings, "{ // mine\n}");
+        if matches!(agent, Agent::GeminiCli | Agent::QwenCode) {
+            installed(&settings);
+            assert!(fs::read_to_string(&settings.file).unwrap().contains("} // mine\n}"), "{agent:?}");
+            assert!(matches!(standing(agent, &settings.file).unwrap(), Standing::Broken(_)));
+            continue;
+        }
+        let Err(InstallError::Unfit { by_hand: Some(by_hand), .. }) = install(&settings) else {
+            panic!("{agent:?}")
+        };
+        fs::remove_file(&settings.file).unwrap();
+        installed(&settings);
+        assert_eq!(fs::read_to_string(&settings.file).unwrap(), by_hand, "{agent:?}");
+    }
+}
+
+/// A comment that ends with a carriage return ends there for one parser and goes on for another.
+#[test]
+fn a_comment_ends_where_all_see_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(Agent::GeminiCli, folder.path(), &[]);
+    write(&settings, "{// mine\r\"hooks\": {}\n}");
+    let error = install(&settings).unwrap_err().to_string();
+    assert!(error.contains("line 1, column 9: a comment ends with a carriage return alone"), "{error}");
+}
+
+/// A shell takes the program from whatever folder it is in, and so do we.
+#[test]
+fn a_program_is_known_again_whatever_its_path() {
+    for name in ["it's", "a b", "$HOME", "q\"q", "back\\slash", "semi;colon", "ümlaut", "(x)&"] {
+        for agent in Agent::ALL {
+            let folder = tempfile::tempdir().unwrap();
+            let bin = folder.path().join(name);
+            fs::create_dir(&bin).unwrap();
+            let program = bin.join("portcullis");
+            fs::write(&program, "").unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            let file = settings_file(agent, Scope::User, folder.path()).unwrap();
+            let settings =
+                Settings { agent, file, program, arguments: vec!["--home".into(), "/it's".into()] };
+            installed(&settings);
+            let governed = standing(agent, &settings.file).unwrap();
+            assert!(matches!(governed, Standing::Governed(_)), "{agent:?} {name}: {governed:?}");
+            assert!(install(&settings).unwrap().is_nothing(), "{agent:?} {name}");
+            let removed = uninstall(agent, &settings.file).unwrap();
+            assert!(removed.replaced > 0, "{agent:?} {name}");
+            removed.write().unwrap();
+            assert!(!settings.file.exists(), "{agent:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn what_one_line_cannot_hold_is_refused() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    for name in [OsStr::new("/a\nb/portcullis"), OsStr::from_bytes(b"/\xff/portcullis")] {
+        for agent in Agent::ALL {
+            let file = settings_file(agent, Scope::User, folder.path()).unwrap();
+            let settings = Settings { agent, file, program: name.into(), arguments: Vec::new() };
+            assert!(matches!(install(&settings), Err(InstallError::Unfit { .. })), "{agent:?}");
+        }
+    }
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_left_alone() {
+    for agent in Agent::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let file = settings_file(agent, Scope::User, folder.path()).unwrap();
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("../gone.json", &file).unwrap();
+        let settings =
+            Settings { agent, file: file.clone(), program: "/opt/portcullis".into(), arguments: Vec::new() };
+        for error in [
+            install(&settings).unwrap_err(),
+            uninstall(agent, &file).unwrap_err(),
+            standing(agent, &file).unwrap_err(),
+        ] {
+            let error = error.to_string();
+            assert!(
+                error.contains("a link to `../gone.json`, which is not there; make that file"),
+                "{error}"
+            );
+        }
+        assert!(fs::symlink_metadata(&file).unwrap().is_symlink());
+    }
+}
+
+/// The file that a link leads to is kept elsewhere, so that it stays, with nothing in it.
+#[test]
+fn what_a_link_leads_to_is_not_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(Agent::ClaudeCode, folder.path(), &[]);
+    installed(&settings);
+    let kept = folder.path().join("kept.json");
+    fs::rename(&settings.file, &kept).unwrap();
+    std::os::unix::fs::symlink(&kept, &settings.file).unwrap();
+    uninstall(Agent::ClaudeCode, &settings.file).unwrap().write().unwrap();
+    assert!(fs::symlink_metadata(&settings.file).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "{}\n");
 }
 
 #[test]
