@@ -124,7 +124,8 @@ static GEMINI_CLI: Place = Place {
     programs: &["gemini"],
     folder: ".gemini",
     besides: Some(
-        "Gemini CLI runs hooks of a project only in folders that it trusts, and works without them elsewhere; it warns before it runs new ones",
+        "Gemini CLI runs hooks of a project only in folders that it trusts, and works without them elsewhere; it warns \
+         before it runs new ones",
     ),
     ..USUAL
 };
@@ -294,7 +295,8 @@ static PI: Place = Place {
     programs: &["pi"],
     folder: ".pi",
     besides: Some(
-        "pi reads its extensions when it starts and at `/reload`, those of a project only if you trust it; it works without them otherwise",
+        "pi reads its extensions when it starts and at `/reload`, those of a project only if you trust it; it works \
+         without them otherwise",
     ),
     ..USUAL
 };
