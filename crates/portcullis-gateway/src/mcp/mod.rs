@@ -166,7 +166,7 @@ pub enum GateError {
         source: io::Error,
     },
     /// The server cannot run under its profile.
-    #[error("the server was not started: its profile `{profile}` cannot be had here: {why}")]
+    #[error("the server was not started: its profile `{profile}` is not available here: {why}")]
     Contain {
         /// The profile.
         profile: String,

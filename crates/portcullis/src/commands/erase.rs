@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 fn is_meant(selection: &Selection, global: &Global) -> Result<bool, Failure> {
     if !can_ask(global) {
         return Err(Failure::usage(
-            "what is erased cannot be had back, and standard input is not a terminal",
+            "what is erased cannot be restored, and standard input is not a terminal",
         )
         .help("look at it with --dry-run, then give --yes"));
     }
