@@ -179,7 +179,11 @@ impl Drop for Place {
     fn drop(&mut self) {
         // The daemon that a command started, if it did, is ours to stop.
         if let Ok(pid) = fs::read_to_string(self.folder.join("state/daemon.pid")) {
-            let _ = self.command(&format!("kill {}", pid.trim())).status();
+            let pid = pid.trim();
+            // It writes to its folder until it has ended.
+            let until_gone =
+                format!("kill {pid} && for _ in $(seq 50); do kill -0 {pid} || break; sleep 0.1; done");
+            let _ = self.command(&until_gone).status();
         }
         if let Err(error) = fs::remove_dir_all(&self.folder) {
             eprintln!("xtask: cannot remove `{}`: {error}", self.folder.display());
